@@ -1,0 +1,99 @@
+import type { Invoke } from "./call.ts";
+import type { Clock } from "./clock.ts";
+import type { JsonObject } from "./json.ts";
+import type { Logger } from "./logger.ts";
+import type { SecretSource } from "./secrets.ts";
+import type { ResultFormat } from "./shaper.ts";
+import type { Availability, DeclaredTool, ToolHints, ToolKind } from "./tool.ts";
+
+/** Limits of one attempt, in milliseconds. */
+export interface AttemptTimeouts {
+  /** From dispatch to an open connection. */
+  readonly connectMs: number;
+  /** From the request's end to the answer's headers. */
+  readonly readMs: number;
+  /** Between two pieces of the answer's body. */
+  readonly idleMs: number;
+}
+
+/** What the registry has settled for a tool before its adapter sees the declaration. */
+export interface AdapterSettings {
+  readonly timeouts: AttemptTimeouts;
+  /** Most bytes an adapter reads of one conclusive answer, after decompression. */
+  readonly maxResponseBytes: number;
+  /** What the answer is read as; `json` also where the result rules look into it. */
+  readonly format: ResultFormat;
+}
+
+/** Something wrong in a declaration. */
+export interface ConfigIssue {
+  /** JSON pointer into the declaration. */
+  readonly pointer: string;
+  /** One line: what is wrong, what is allowed, the mend. */
+  readonly message: string;
+}
+
+/** Outcome of reading an adapter's part of a declaration. */
+export type Configured<C> =
+  | { readonly ok: true; readonly config: C; readonly warnings: readonly ConfigIssue[] }
+  | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
+
+/** What an adapter may use. */
+export interface AdapterDeps {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly secrets: SecretSource;
+  /** To be called when `availability` or the discovered tools changed. */
+  changed(): void;
+}
+
+/** A tool that an upstream offers. */
+export interface UpstreamTool {
+  readonly name: string;
+  readonly description: string;
+  readonly inputSchema: JsonObject;
+  readonly outputSchema: JsonObject | undefined;
+  readonly hints: ToolHints;
+}
+
+/** What a probe found. */
+export interface ProbeReport {
+  readonly ok: boolean;
+  /** One line; holds no secret. */
+  readonly message: string;
+  /** What to do; empty when ok. */
+  readonly mend: string;
+}
+
+/** One effective setting of an adapter, for `explain`. Secrets appear by reference. */
+export interface ExplainedSetting {
+  readonly key: string;
+  readonly value: string;
+}
+
+/** A live connection of an adapter. Disposing cancels what still runs and frees everything; it never throws. */
+export interface Upstream extends AsyncDisposable {
+  /** Whether a call has a chance now; cheap, called on every List. */
+  availability(): Availability;
+  /** The tools behind it: for a declared tool, itself. */
+  discover(signal: AbortSignal): Promise<readonly UpstreamTool[]>;
+  readonly invoke: Invoke;
+  /** Looks whether the upstream can be reached, without effect on it. Never throws but for the signal's reason. */
+  probe(signal: AbortSignal): Promise<ProbeReport>;
+}
+
+/** A kind of tool. `C` is its parsed configuration. */
+export interface Adapter<C = unknown> {
+  readonly kind: ToolKind;
+  /**
+   * JSON Schema (an object with `properties`) of the keys this kind adds to a declaration. A key marked
+   * `"x-not-supported": true` is known and refused as not supported yet.
+   */
+  readonly configSchema: JsonObject;
+  /** Parses the adapter's keys, already valid by `configSchema`, and checks them against the tool. Does no I/O. */
+  configure(keys: JsonObject, tool: DeclaredTool, settings: AdapterSettings): Configured<C>;
+  /** Effective settings, for people. */
+  explain(config: C): readonly ExplainedSetting[];
+  /** Opens the upstream. Must not wait for a remote side that can be reached later. */
+  open(config: C, deps: AdapterDeps, signal: AbortSignal): Promise<Upstream>;
+}

@@ -1,0 +1,119 @@
+import type { Effect } from "./effect.ts";
+import type { FailureReason } from "./errors.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
+import type { Logger } from "./logger.ts";
+import type { Principal } from "./principal.ts";
+
+/** What to call. */
+export interface ToolCall {
+  /** Name of the tool within its upstream; the canonical name for a tool that is its own upstream. */
+  readonly tool: string;
+  /** Validated, with defaults filled in, once past the step `validate-arguments`. */
+  readonly arguments: JsonObject;
+  /** Check and assemble, but do not reach the upstream. */
+  readonly validateOnly: boolean;
+  /** Caller's limit for text, in code points. */
+  readonly maxLength: number | undefined;
+}
+
+/** Facts of one call. */
+export interface CallContext {
+  /** UUIDv7. */
+  readonly callId: string;
+  readonly principal: Principal;
+  /** Ends the call; its reason is a GatewayError. */
+  readonly signal: AbortSignal;
+  /** Milliseconds since the epoch after which nothing of the call goes on. */
+  readonly deadlineMs: number;
+  /** 1 for the first. */
+  readonly attempt: number;
+  /** Emit `exchange` events. */
+  readonly explain: boolean;
+  readonly sessionId: string | undefined;
+  readonly turnId: string | undefined;
+  readonly taskId: string | undefined;
+  readonly toolCallId: string | undefined;
+  /** W3C trace context header of the caller. Source: https://www.w3.org/TR/trace-context/. */
+  readonly traceparent: string | undefined;
+  readonly logger: Logger;
+}
+
+/** One part of output. */
+export type ContentPart =
+  | { readonly type: "text"; readonly text: string }
+  | { readonly type: "blob"; readonly mimeType: string; readonly data: Uint8Array }
+  | { readonly type: "link"; readonly uri: string; readonly mimeType: string; readonly name: string };
+
+/** A failure the tool itself reported: an answer, not an RPC error. */
+export interface ToolFailure {
+  readonly reason: FailureReason;
+  /** For the model. */
+  readonly message: string;
+  /** HTTP status or exit code. */
+  readonly upstreamCode: number | undefined;
+  readonly retryable: boolean;
+  /** Whether the upstream itself is at fault (as against the request or the business rule): what a breaker counts. */
+  readonly upstreamFault: boolean;
+}
+
+/** One request to an upstream and its answer, secrets masked. */
+export interface UpstreamExchange {
+  readonly method: string;
+  readonly url: string;
+  readonly requestHeaders: readonly (readonly [name: string, value: string])[];
+  /** At most 8,192 characters. */
+  readonly requestBody: string;
+  readonly status: number | undefined;
+  readonly responseHeaders: readonly (readonly [name: string, value: string])[];
+  readonly firstByteMs: number | undefined;
+}
+
+/** What the tool does while it runs. */
+export type ProgressEvent =
+  | {
+      readonly type: "progress";
+      readonly current: number;
+      readonly total: number | undefined;
+      readonly message: string;
+    }
+  | { readonly type: "log"; readonly level: "error" | "warning" | "info" | "debug"; readonly message: string }
+  | { readonly type: "exchange"; readonly exchange: UpstreamExchange };
+
+/** A result as the upstream gave it: unshaped, not redacted, so it must not leave the gateway. */
+export interface UpstreamResult {
+  /** Structured answer. Absent: `content` is all there is. */
+  readonly value?: JsonValue;
+  /** Parts that were not sent as deltas. */
+  readonly content: readonly ContentPart[];
+  readonly failure?: ToolFailure;
+  /** HTTP status or exit code. */
+  readonly upstreamCode?: number;
+  readonly effect: Effect;
+}
+
+/** From an adapter: any number of others, then exactly one `result`. Deltas carry whole code points. */
+export type UpstreamEvent =
+  | ProgressEvent
+  | { readonly type: "upstream-delta"; readonly text: string }
+  | { readonly type: "upstream-result"; readonly result: UpstreamResult };
+
+/** How output was cut. `head` keeps the beginning, `tail` the end, `head_tail` both. */
+export type TruncationMode = "head" | "tail" | "head_tail";
+
+/** A result fit for a model: extracted, redacted, shortened. */
+export interface ToolResult {
+  readonly content: readonly ContentPart[];
+  /** JSON text. A JSON result stands here alone and not in `content`. */
+  readonly structuredJson: string | undefined;
+  readonly failure: ToolFailure | undefined;
+  readonly truncation: { readonly originalLength: number | undefined; readonly mode: TruncationMode } | undefined;
+}
+
+/** To the caller, shaped and redacted: any number of others, then exactly one `completed`. */
+export type ToolEvent =
+  | ProgressEvent
+  | { readonly type: "delta"; readonly index: number; readonly text: string }
+  | { readonly type: "completed"; readonly result: ToolResult; readonly effect: Effect; readonly attempts: number };
+
+/** Runs a call. Early `return()` on the iterator cancels upstream work. */
+export type Invoke = (call: ToolCall, context: CallContext) => AsyncIterable<UpstreamEvent>;

@@ -1,0 +1,273 @@
+import type { Effect } from "./effect.ts";
+
+/** gRPC status names the gateway uses. Source: https://grpc.io/docs/guides/status-codes/. */
+export type StatusName =
+  | "CANCELLED"
+  | "UNKNOWN"
+  | "INVALID_ARGUMENT"
+  | "DEADLINE_EXCEEDED"
+  | "NOT_FOUND"
+  | "ALREADY_EXISTS"
+  | "PERMISSION_DENIED"
+  | "RESOURCE_EXHAUSTED"
+  | "FAILED_PRECONDITION"
+  | "ABORTED"
+  | "OUT_OF_RANGE"
+  | "UNIMPLEMENTED"
+  | "INTERNAL"
+  | "UNAVAILABLE"
+  | "DATA_LOSS"
+  | "UNAUTHENTICATED";
+
+interface ErrorEntry {
+  /** Status on the wire. */
+  readonly status: StatusName;
+  /** Whether the same call may work later without a change by the caller. */
+  readonly retryable: boolean;
+  /** When it happens. */
+  readonly meaning: string;
+  /** What to do about it. */
+  readonly mend: string;
+}
+
+/**
+ * Every reason the gateway gives for an RPC error: one reason, one status. docs/errors.md is generated from this
+ * table; a reason once published keeps its meaning.
+ */
+export const ERROR_CATALOGUE = {
+  TOOL_NOT_FOUND: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning: "No tool of this name is visible to the caller. The nearest visible names stand in the metadata.",
+    mend: "Use a name from List.",
+  },
+  TOOL_DISABLED: {
+    status: "FAILED_PRECONDITION",
+    retryable: false,
+    meaning: "The tool's declaration says `enabled: false`.",
+    mend: "Set `enabled: true` in its declaration.",
+  },
+  TOOL_EXISTS: {
+    status: "ALREADY_EXISTS",
+    retryable: false,
+    meaning: "The name is taken, by a tool that must not be replaced or by a tool of another source.",
+    mend: "Choose another name, or change the tool where it was declared.",
+  },
+  TOOL_NOT_REMOVABLE: {
+    status: "FAILED_PRECONDITION",
+    retryable: false,
+    meaning: "The tool comes from a file of the watched folder, so the service cannot remove it.",
+    mend: "Remove the file.",
+  },
+  ARGUMENTS_INVALID: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "The arguments do not fit the tool's input schema. BadRequest names each place by JSON pointer.",
+    mend: "Correct the arguments named. The upstream was not reached.",
+  },
+  ARGUMENTS_MALFORMED: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "The arguments are not a JSON object, or nested too deep.",
+    mend: "Send one JSON object. The upstream was not reached.",
+  },
+  DECLARATION_INVALID: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "The declaration is refused. BadRequest lists each problem with line and column.",
+    mend: "Correct the places named; nothing was changed.",
+  },
+  REQUEST_INVALID: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "A field of the request has a value the service does not take.",
+    mend: "Correct the field named in BadRequest.",
+  },
+  PAGE_TOKEN_INVALID: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "The page token is not one this gateway gave for this caller and this filter.",
+    mend: "List again from the first page.",
+  },
+  REQUEST_ID_REUSED: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "The request_id was used for another request before.",
+    mend: "Use a new request_id for each distinct request.",
+  },
+  REQUEST_TOO_LARGE: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: false,
+    meaning: "A message is larger than the gateway's limit, which the text names.",
+    mend: "Send less, or raise `limits.request_bytes` in gateway.yaml.",
+  },
+  ETAG_MISMATCH: {
+    status: "ABORTED",
+    retryable: false,
+    meaning: "The tool changed since the etag was read.",
+    mend: "Get the tool again and repeat with its etag.",
+  },
+  CONTRACT_CHANGED: {
+    status: "FAILED_PRECONDITION",
+    retryable: false,
+    meaning: "The tool's contract digest is not the one the caller pinned.",
+    mend: "Read the tool's new definition before calling it.",
+  },
+  NOT_SUPPORTED_YET: {
+    status: "UNIMPLEMENTED",
+    retryable: false,
+    meaning: "The field or key named is known, but this version of the gateway has no effect for it.",
+    mend: "Leave the field out.",
+  },
+  SECRET_MISSING: {
+    status: "FAILED_PRECONDITION",
+    retryable: false,
+    meaning: "A secret the tool needs is not set, or is empty. The text names the reference, never a value.",
+    mend: "Set the environment variable named and start the gateway with it.",
+  },
+  TEMPLATE_VALUE_REFUSED: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning: "An argument cannot stand where the tool's template puts it, such as `..` as a path segment.",
+    mend: "Send another value for the parameter named. The upstream was not reached.",
+  },
+  CALL_CANCELLED: {
+    status: "CANCELLED",
+    retryable: false,
+    meaning: "The caller cancelled the call or went away.",
+    mend: "None.",
+  },
+  CALL_DEADLINE_EXCEEDED: {
+    status: "DEADLINE_EXCEEDED",
+    retryable: true,
+    meaning: "The whole call took longer than its deadline: the soonest of the caller's, the tool's and the gateway's.",
+    mend: "Give the call more time, or raise `timeout.total` of the tool.",
+  },
+  UPSTREAM_TIMEOUT: {
+    status: "DEADLINE_EXCEEDED",
+    retryable: true,
+    meaning: "The upstream was too slow; the metadata says which limit was spent: connect, read or idle.",
+    mend: "Look at the upstream, or raise that limit under `timeout` of the tool.",
+  },
+  UPSTREAM_UNREACHABLE: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning: "No connection to the upstream, or the connection was lost on a call that changes nothing.",
+    mend: "Check that the upstream runs and that the gateway can reach its address.",
+  },
+  UPSTREAM_ANSWER_LOST: {
+    status: "UNKNOWN",
+    retryable: false,
+    meaning: "The request was sent and the answer was lost or cut short: the upstream may have acted.",
+    mend: "Find out whether the call took effect before calling again.",
+  },
+  RESULT_TOO_LARGE: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: false,
+    meaning: "The upstream's answer is larger than the gateway's limit, which the text names.",
+    mend: "Ask the upstream for less, or raise `limits.response_bytes` in gateway.yaml.",
+  },
+  STREAM_TOO_SLOW: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: false,
+    meaning: "The reader of a stream stayed behind for longer than the gateway holds a call open.",
+    mend: "Read faster, or call with a longer timeout.",
+  },
+  GATEWAY_STOPPING: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning: "The gateway is shutting down.",
+    mend: "Call another instance, or call again after the restart.",
+  },
+  STORE_FAILED: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning: "The registration could not be written to disk, so it was not made.",
+    mend: "Check space and permissions of the state folder.",
+  },
+  INTERNAL: {
+    status: "INTERNAL",
+    retryable: false,
+    meaning: "A fault of the gateway itself. The log holds the cause under the call id.",
+    mend: "Report it with the log line.",
+  },
+} as const satisfies Readonly<Record<string, ErrorEntry>>;
+
+/** Stable word for why an RPC failed. */
+export type ErrorReason = keyof typeof ERROR_CATALOGUE;
+
+/**
+ * Words a tool's own failure (`result.failure.reason`) can have. These are answers of the tool, not RPC errors.
+ * docs/errors.md is generated from this table too.
+ */
+export const FAILURE_REASONS = {
+  TOOL_FAILED: "The tool answered that it failed (`success_field` is not `success_value`).",
+  UPSTREAM_STATUS: "The upstream answered with an HTTP status that is no success; `upstream_code` has it.",
+  UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
+  UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
+  UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
+  FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
+  RESULT_TOO_LONG: "The result is longer than `max_length` and `truncation: error` is declared.",
+} as const satisfies Readonly<Record<string, string>>;
+
+/** Stable word for a failure the tool itself reported. */
+export type FailureReason = keyof typeof FAILURE_REASONS;
+
+/** One wrong place in a request. */
+export interface FieldViolation {
+  /** JSON pointer into the arguments, or a field path of the request; empty: the whole. */
+  readonly field: string;
+  /** What was expected and what was got, in one line. */
+  readonly description: string;
+  /** UPPER_SNAKE word that tells kinds of mistakes apart, such as `WRONG_TYPE` or `MISSING`. */
+  readonly reason: string;
+}
+
+/** What a GatewayError carries besides its text. */
+export interface GatewayErrorOptions {
+  /** What a model may read; the message when absent. */
+  readonly modelMessage?: string;
+  /** Whether anything may have happened. Default `none`. */
+  readonly effect?: Effect;
+  /** Overrides the catalogue. */
+  readonly retryable?: boolean;
+  /** When a retry makes sense, in milliseconds from now. */
+  readonly retryAfterMs?: number;
+  /** Wrong places, for google.rpc.BadRequest. */
+  readonly violations?: readonly FieldViolation[];
+  /** What varies in the message, for google.rpc.ErrorInfo. Values are short and hold no secret. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** The error below, for the log only; its text never reaches a client. */
+  readonly cause?: unknown;
+}
+
+/** The only error that crosses a module edge. */
+export class GatewayError extends Error {
+  readonly reason: ErrorReason;
+  readonly status: StatusName;
+  readonly modelMessage: string;
+  readonly effect: Effect;
+  readonly retryable: boolean;
+  readonly retryAfterMs: number | undefined;
+  readonly violations: readonly FieldViolation[];
+  readonly metadata: Readonly<Record<string, string>>;
+
+  constructor(reason: ErrorReason, message: string, options: GatewayErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "GatewayError";
+    const entry = ERROR_CATALOGUE[reason];
+    this.reason = reason;
+    this.status = entry.status;
+    this.modelMessage = options.modelMessage ?? message;
+    this.effect = options.effect ?? "none";
+    this.retryable = options.retryable ?? entry.retryable;
+    this.retryAfterMs = options.retryAfterMs;
+    this.violations = options.violations ?? [];
+    this.metadata = options.metadata ?? {};
+  }
+
+  /** The error itself, or INTERNAL around anything that is not a GatewayError. */
+  static from(error: unknown): GatewayError {
+    return error instanceof GatewayError ? error : new GatewayError("INTERNAL", "internal error", { cause: error });
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * JSON as the gateway carries it. Integers beyond the range a double keeps exactly are `bigint`, so that 64-bit ids
+ * travel from the wire to an upstream and back with all their digits.
+ */
+export type JsonValue = null | boolean | number | bigint | string | readonly JsonValue[] | JsonObject;
+
+/** A JSON object. Only own keys count: never read it with `in` or through a prototype. */
+export interface JsonObject {
+  readonly [key: string]: JsonValue;
+}
+
+/** Deepest nesting the gateway accepts in arguments, declarations and structured results. */
+export const MAX_JSON_DEPTH = 128;
+
+declare global {
+  interface JSON {
+    /** Text that `JSON.stringify` writes as it stands. Source: https://github.com/tc39/proposal-json-parse-with-source. */
+    rawJSON(text: string): unknown;
+  }
+}
+
+/** Sixteen digits in a row is the least an integer beyond 2^53 can have. */
+const LONG_DIGITS = /\d{16}/;
+
+/** Whether the value is a JSON object (not null, not an array). */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Reads an own property; `undefined` where there is none, also for names such as `constructor`. */
+export function ownValue(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/**
+ * Parses JSON text without rounding integers.
+ *
+ * @throws SyntaxError for malformed text, for nesting over {@link MAX_JSON_DEPTH} and for numbers no double can hold.
+ */
+export function parseJson(text: string): JsonValue {
+  refuseDeepNesting(text);
+  // The reviver is 10 times slower than a plain parse, so it runs only where a long number or an exponent may stand.
+  if (!LONG_DIGITS.test(text) && !/\d[eE]/.test(text)) return JSON.parse(text) as JsonValue;
+  return JSON.parse(text, exactNumber) as JsonValue;
+}
+
+/** Writes JSON text; the digits of a `bigint` stand in it as a plain number. */
+export function stringifyJson(value: JsonValue, indent?: number): string {
+  return JSON.stringify(value, rawBigint, indent);
+}
+
+/** Writes JSON text with keys in code-unit order: equal values give equal text. */
+export function canonicalJson(value: JsonValue): string {
+  return stringifyJson(sortKeys(value));
+}
+
+/** JSON equality: `0` equals `0.0` and is not `"0"`; the order of keys does not count. */
+export function jsonEqual(a: JsonValue, b: JsonValue): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  return canonicalJson(a) === canonicalJson(b);
+}
+
+/** The JSON type word of a value, as JSON Schema names it. */
+export function jsonTypeName(value: JsonValue): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  if (typeof value === "bigint") return "integer";
+  if (typeof value === "number") return Number.isInteger(value) ? "integer" : "number";
+  return typeof value;
+}
+
+/** Joins steps to a JSON pointer. Source: RFC 6901. */
+export function jsonPointer(steps: readonly (string | number)[]): string {
+  return steps.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+}
+
+/** Splits a JSON pointer into its steps. Source: RFC 6901. */
+export function pointerSteps(pointer: string): string[] {
+  return pointer === ""
+    ? []
+    : pointer
+        .slice(1)
+        .split("/")
+        .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+}
+
+function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {
+  if (typeof value !== "number") return value;
+  const source = context?.source ?? "";
+  if (!Number.isFinite(value)) throw new SyntaxError(`number ${source.slice(0, 40)} is out of range`);
+  return Number.isSafeInteger(value) || !/^-?\d+$/.test(source) ? value : BigInt(source);
+}
+
+function rawBigint(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? JSON.rawJSON(value.toString()) : value;
+}
+
+function sortKeys(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (!isJsonObject(value)) return value;
+  const names = Object.keys(value).sort();
+  return Object.fromEntries(names.map((name) => [name, sortKeys(value[name] as JsonValue)]));
+}
+
+/** Counts brackets outside strings, since code that walks the parsed value recursively would overflow the stack. */
+function refuseDeepNesting(text: string): void {
+  let depth = 0;
+  let inString = false;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (inString) {
+      if (c === 92) i++;
+      else if (c === 34) inString = false;
+    } else if (c === 34) inString = true;
+    else if (c === 91 || c === 123) {
+      if (++depth > MAX_JSON_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_JSON_DEPTH} levels`);
+    } else if (c === 93 || c === 125) depth--;
+  }
+}

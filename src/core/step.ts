@@ -1,0 +1,32 @@
+import type { AttemptTimeouts } from "./adapter.ts";
+import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "./call.ts";
+import type { Clock } from "./clock.ts";
+import type { JsonObject } from "./json.ts";
+import type { ToolDefinition } from "./tool.ts";
+
+/** Wraps a call. First in the list is outermost. */
+export type Interceptor = (call: ToolCall, context: CallContext, next: Invoke) => AsyncIterable<UpstreamEvent>;
+
+/** Policy of a tool after the declaration, the gateway's defaults and the built-in ones are merged. */
+export interface ToolPolicy {
+  /** Longest a whole call may take. */
+  readonly totalMs: number;
+  readonly timeouts: AttemptTimeouts;
+}
+
+/** What a step may use. */
+export interface StepDeps {
+  readonly clock: Clock;
+}
+
+/** One policy of the pipeline. */
+export interface Step {
+  /** Its name, and for a step with configuration the key of the declaration. */
+  readonly name: string;
+  /** `call`: once a call. `attempt`: once each attempt, inside retry. */
+  readonly scope: "call" | "attempt";
+  /** JSON Schema of its key; absent: the step has no key. */
+  readonly configSchema?: JsonObject;
+  /** Once per tool; `undefined`: not in this tool's path at all. `config` is the value of the step's key. */
+  compile(tool: ToolDefinition, policy: ToolPolicy, deps: StepDeps, config: unknown): Interceptor | undefined;
+}
