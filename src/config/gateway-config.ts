@@ -1,3 +1,15 @@
+import { resolve } from "node:path";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import { createDocumentCheck } from "./document-check.ts";
+import { formatDuration, parseDuration } from "./durations.ts";
+import { GATEWAY_CONFIG_SCHEMA, LOG_LEVELS, SETTINGS, type Setting, type SettingKey } from "./gateway-config-schema.ts";
+import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { orderProblems, parseDocument } from "./parse-document.ts";
+import { parseSize } from "./sizes.ts";
+import type { SourceDocument, SourceProblem } from "./source-document.ts";
+
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
 export interface GatewayConfig {
   /** Where the one port is. Only loopback while no authentication is configured. Default 127.0.0.1:7433. */
@@ -38,7 +50,7 @@ export interface GatewayConfig {
     /** Most streams of one HTTP/2 connection at a time. Default 1,000. */
     readonly concurrentStreams: number;
   };
-  /** HTTP/2 pings that notice a frozen client. */
+  /** HTTP/2 pings that notice a frozen client: one every `intervalMs` (default 30 s), answered within `timeoutMs` (default 10 s). */
   readonly keepalive: { readonly intervalMs: number; readonly timeoutMs: number };
   readonly shutdown: {
     /** How long running calls may go on after a stop was asked for. Default 10 s. */
@@ -49,4 +61,129 @@ export interface GatewayConfig {
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
   /** Where each value came from, by dotted key: `gateway.yaml:12` or `default`. */
   readonly origins: ReadonlyMap<string, string>;
+}
+
+/** Where the text of a configuration came from. */
+export interface GatewayConfigSource {
+  /** Name of the file as origins show it, such as `gateway.yaml`. */
+  readonly file: string;
+  /** Absolute path of the folder that relative paths begin at: the file's own. */
+  readonly folder: string;
+}
+
+/** Outcome of reading a configuration: the whole of it, or all its problems. */
+export type GatewayConfigOutcome =
+  | { readonly ok: true; readonly config: GatewayConfig }
+  | { readonly ok: false; readonly problems: readonly SourceProblem[] };
+
+/**
+ * Reads gateway.yaml; `undefined` and an empty file give the defaults. No key is accepted without effect: an unknown
+ * one is refused with the nearest known one, one for later as not supported yet. Never throws for what the text holds.
+ */
+export function parseGatewayConfig(text: string | undefined, source: GatewayConfigSource): GatewayConfigOutcome {
+  const parsed = parseDocument(text ?? "", "yaml", { allowEmpty: true });
+  if (!parsed.ok) return parsed;
+  const { document } = parsed;
+  const { value, issues } = createDocumentCheck(GATEWAY_CONFIG_SCHEMA)(document);
+  if (issues.length > 0) return refused(document, issues);
+  const settings = readSettings(value, document, source.file);
+  const listen = parseListenAddress(textOf(settings.values.get("listen")));
+  if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
+  if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
+  return { ok: true, config: build(settings, listen, source.folder) };
+}
+
+interface Settings {
+  /** By dotted key; durations in milliseconds, sizes in bytes. */
+  readonly values: Map<string, JsonValue>;
+  readonly origins: Map<string, string>;
+  readonly issues: ConfigIssue[];
+}
+
+function refused(document: SourceDocument, issues: readonly ConfigIssue[]): GatewayConfigOutcome {
+  const problems = issues.map(({ pointer, message }) => ({ ...document.position(pointer), message }));
+  return { ok: false, problems: orderProblems(problems) };
+}
+
+function readSettings(checked: JsonObject, document: SourceDocument, file: string): Settings {
+  const settings: Settings = { values: new Map(), origins: new Map(), issues: [] };
+  for (const [key, setting] of Object.entries<Setting>(SETTINGS)) {
+    const pointer = jsonPointer(key.split("."));
+    const declared = lookUp(checked, key);
+    settings.origins.set(key, declared === undefined ? "default" : `${file}:${document.position(pointer).line}`);
+    const value = readQuantity(declared ?? setting.standard, setting);
+    if (value !== undefined) settings.values.set(key, value);
+    const problem = rangeProblem(value, setting);
+    if (problem !== undefined) settings.issues.push({ pointer, message: `\`${key}\`: ${problem}` });
+  }
+  return settings;
+}
+
+function lookUp(checked: JsonObject, key: string): JsonValue | undefined {
+  let at: JsonValue | undefined = checked;
+  for (const name of key.split(".")) at = isJsonObject(at) ? ownValue(at, name) : undefined;
+  return at;
+}
+
+/** The schema has seen to it that a quantity can be read. */
+function readQuantity(value: JsonValue | undefined, { quantity }: Setting): JsonValue | undefined {
+  if (quantity === "duration") return parseDuration(textOf(value));
+  return quantity === "size" ? parseSize(value) : value;
+}
+
+function rangeProblem(value: JsonValue | undefined, { quantity, range }: Setting): string | undefined {
+  if (range === undefined || typeof value !== "number") return undefined;
+  const [min, max] = range;
+  if (value >= min && value <= max) return undefined;
+  const word = (limit: number): string => (quantity === "duration" ? formatDuration(limit) : `${limit} bytes`);
+  return `expected ${word(min)} to ${word(max)}, got ${word(value)}`;
+}
+
+function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
+  const { values, origins } = settings;
+  const number = (key: SettingKey): number => Number(values.get(key));
+  const text = (key: SettingKey): string => textOf(values.get(key));
+  const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
+    return values.has(key) ? ({ [name]: number(key) } as { readonly [K in N]?: number }) : {};
+  };
+  const include = values.get("tools.include");
+  return {
+    listen,
+    tools: {
+      folder: resolve(folder, text("tools.folder")),
+      include: Array.isArray(include) ? include.map(textOf) : [],
+      settleMs: number("tools.settle"),
+      poll: text("tools.poll") === "always" ? "always" : "auto",
+      pollIntervalMs: number("tools.poll_interval"),
+    },
+    state: { folder: resolve(folder, text("state.folder")) },
+    defaults: {
+      timeout: {
+        ...given("connectMs", "defaults.timeout.connect"),
+        ...given("readMs", "defaults.timeout.read"),
+        ...given("idleMs", "defaults.timeout.idle"),
+        ...given("totalMs", "defaults.timeout.total"),
+      },
+      result: given("maxLength", "defaults.result.max_length"),
+    },
+    limits: {
+      requestBytes: number("limits.request_bytes"),
+      responseBytes: number("limits.response_bytes"),
+      deadlineMs: number("limits.deadline"),
+      concurrentStreams: number("limits.concurrent_streams"),
+    },
+    keepalive: { intervalMs: number("keepalive.interval"), timeoutMs: number("keepalive.timeout") },
+    shutdown: { drainMs: number("shutdown.drain") },
+    reflection: values.get("reflection") === true,
+    log: { level: logLevel(text("log.level")) },
+    origins,
+  };
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+function logLevel(word: string): GatewayConfig["log"]["level"] {
+  return LOG_LEVELS.find((level) => level === word) ?? "info";
 }

@@ -1,0 +1,41 @@
+import { Ajv } from "ajv";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { isJsonObject } from "../core/json.ts";
+import { wordSchemaErrors } from "./schema-errors.ts";
+import type { SourceDocument } from "./source-document.ts";
+import { readTypedScalars } from "./typed-scalars.ts";
+
+/** A document after its check. */
+export interface CheckedDocument {
+  /** The document with its scalars read by their declared types. */
+  readonly value: JsonObject;
+  /** Everything that does not fit the schema; the pointer of a missing key is where it would stand. */
+  readonly issues: readonly ConfigIssue[];
+}
+
+/** Checks documents against one schema. */
+export type DocumentCheck = (document: SourceDocument) => CheckedDocument;
+
+/**
+ * Compiles a check against a JSON Schema (draft-07). A key whose schema says `"x-not-supported": true` is refused as
+ * not supported yet; `patternErrorMessage` words what does not fit `pattern`, as editors do.
+ */
+export function createDocumentCheck(schema: JsonObject): DocumentCheck {
+  const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, validateFormats: false, validateSchema: false });
+  const validate = ajv.compile(schema);
+  return (document) => {
+    const value = readTypedScalars(document.value, schema, { source: document.scalarSource });
+    if (!isJsonObject(value)) return { value: document.value, issues: [] };
+    const fits = validate(withoutBigints(value));
+    return { value, issues: fits ? [] : wordSchemaErrors(validate.errors ?? [], value) };
+  };
+}
+
+/** The validator knows no `bigint`; their nearest double is of the same type and on the same side of a limit. */
+function withoutBigints(value: JsonValue): JsonValue {
+  if (typeof value === "bigint") return Number(value);
+  if (Array.isArray(value)) return (value as readonly JsonValue[]).map(withoutBigints);
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, withoutBigints(member)]));
+}

@@ -1,0 +1,193 @@
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { DURATION_SCHEMA, formatDuration } from "./durations.ts";
+import { SIZE_SCHEMA } from "./sizes.ts";
+
+/** One setting of gateway.yaml. */
+export interface Setting {
+  readonly schema: JsonObject;
+  /** What stands in where the file is silent, as it would be written there; absent: nothing does. */
+  readonly standard?: JsonValue;
+  /** How the value becomes a number: milliseconds of a duration, bytes of a size. */
+  readonly quantity?: "duration" | "size";
+  /** What that number may be. */
+  readonly range?: readonly [min: number, max: number];
+}
+
+const SECOND = 1_000;
+const HOUR = 3_600_000;
+const KIB = 1_024;
+const GIB = 1_073_741_824;
+
+/** How important a log line must be to be written. */
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+
+/** Every setting by its dotted key. */
+export const SETTINGS = {
+  listen: text(
+    "127.0.0.1:7433",
+    "Address and port of the one port, such as `127.0.0.1:7433` or `[::1]:7433`; port 0: any free one. Only loopback while no authentication is configured.",
+  ),
+  "tools.folder": text("tools", "The watched folder of declarations, relative to this file."),
+  "tools.include": {
+    schema: {
+      type: "array",
+      minItems: 1,
+      items: { type: "string", minLength: 1 },
+      description: "Globs relative to the folder. A file that none matches is ignored, with a note in `tool list`.",
+    },
+    standard: ["**/*.yaml", "**/*.yml", "**/*.json"],
+  },
+  "tools.settle": duration("100ms", [0, 10 * SECOND], "How long a file must stay unchanged before it is read."),
+  "tools.poll": {
+    schema: {
+      enum: ["auto", "always"],
+      description:
+        "`auto`: file events, and polling as well, for file systems without events. `always`: polling alone.",
+    },
+    standard: "auto",
+  },
+  "tools.poll_interval": duration("1s", [100, HOUR], "Time between two polls of the folder."),
+  "state.folder": text("state", "Folder that keeps the registrations made over the wire, relative to this file."),
+  "defaults.timeout.connect": duration(
+    undefined,
+    [1, 24 * HOUR],
+    "For tools that do not set `timeout.connect`; built in: 5s.",
+  ),
+  "defaults.timeout.read": duration(
+    undefined,
+    [1, 24 * HOUR],
+    "For tools that do not set `timeout.read`; built in: 30s.",
+  ),
+  "defaults.timeout.idle": duration(
+    undefined,
+    [1, 24 * HOUR],
+    "For tools that set neither `timeout.idle` nor `timeout.read`; built in: 30s, and 5m for incremental tools.",
+  ),
+  "defaults.timeout.total": duration(
+    undefined,
+    [1, 24 * HOUR],
+    "For tools that do not set `timeout.total`; built in: 60s, and 10m for incremental tools.",
+  ),
+  "defaults.result.max_length": {
+    schema: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_000_000,
+      description: "For tools that do not set `result.max_length`, in characters; built in: 700000.",
+    },
+  },
+  "limits.request_bytes": size("4MiB", [KIB, GIB], "Largest request message."),
+  "limits.response_bytes": size(
+    "16MiB",
+    [KIB, GIB],
+    "Most bytes read of one conclusive answer of an upstream, after decompression.",
+  ),
+  "limits.deadline": duration(
+    "1h",
+    [SECOND, 24 * HOUR],
+    "Longest deadline of a call, whatever a caller or a tool asks.",
+  ),
+  "limits.concurrent_streams": {
+    schema: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_000_000,
+      description: "Most calls of one HTTP/2 connection at a time.",
+    },
+    standard: 1_000,
+  },
+  "keepalive.interval": duration("30s", [SECOND, HOUR], "Time between two HTTP/2 pings of a connection."),
+  "keepalive.timeout": duration(
+    "10s",
+    [SECOND, HOUR],
+    "How long a ping may stay unanswered before the connection is closed.",
+  ),
+  "shutdown.drain": duration("10s", [0, HOUR], "How long running calls may go on after a stop was asked for."),
+  reflection: { schema: { type: "boolean", description: "Whether gRPC reflection is served." }, standard: true },
+  "log.level": {
+    schema: { enum: LOG_LEVELS, description: "The least important lines that are written." },
+    standard: "info",
+  },
+} as const satisfies Readonly<Record<string, Setting>>;
+
+/** Dotted key of a setting. */
+export type SettingKey = keyof typeof SETTINGS;
+
+/** Keys that a later version gives an effect. */
+const NOT_YET: Readonly<Record<string, string>> = {
+  tls: "Certificates of the port.",
+  identity: "Who may call: API keys, JWT, mTLS.",
+  groups: "Upstream groups with limits of their own.",
+  toolsets: "Named sets of tools.",
+  skills: "Named sets of tools with a prompt.",
+  secrets: "Where secrets come from besides the environment.",
+  audit: "The record of calls.",
+  metrics: "Metrics of the gateway.",
+  telemetry: "Traces of the gateway.",
+  rate_limit: "Calls a caller may make in a time.",
+  retry: "Repeated attempts.",
+  circuit_breaker: "Pausing a failing upstream.",
+  concurrency_limit: "Calls at a time.",
+  denied_calls: "What a caller without the role is told.",
+  cors: "Browsers of other origins.",
+  proxy: "How upstreams are reached.",
+};
+
+const SECTIONS: Readonly<Record<string, string>> = {
+  tools: "The watched folder.",
+  state: "What the gateway keeps on disk.",
+  defaults: "Stand in where a declaration is silent.",
+  "defaults.timeout": "Time limits of one call.",
+  "defaults.result": "How results are shaped.",
+  limits: "What no caller and no tool can exceed.",
+  keepalive: "HTTP/2 pings that notice a frozen client.",
+  shutdown: "The graceful stop.",
+  log: "The log.",
+};
+
+/** JSON Schema of gateway.yaml. */
+export const GATEWAY_CONFIG_SCHEMA: JsonObject = {
+  $schema: "http://json-schema.org/draft-07/schema#",
+  title: "Toolgate gateway configuration",
+  ...section(""),
+  patternProperties: { "^x-": { description: "A place for YAML anchors; has no meaning of its own." } },
+};
+
+/** The mapping whose keys begin with the prefix. */
+function section(prefix: string): JsonObject {
+  const properties: Record<string, JsonObject> = {};
+  for (const [key, setting] of Object.entries<Setting>(SETTINGS)) {
+    if (!key.startsWith(prefix)) continue;
+    const [name = "", ...deeper] = key.slice(prefix.length).split(".");
+    const { standard } = setting;
+    const leaf = standard === undefined ? setting.schema : { ...setting.schema, default: standard };
+    properties[name] ??= deeper.length === 0 ? leaf : section(`${prefix}${name}.`);
+  }
+  if (prefix === "") Object.assign(properties, notYet());
+  const description = SECTIONS[prefix.slice(0, -1)] ?? "What is not a tool; a tool stands in a file of its own.";
+  return { type: "object", description, properties, additionalProperties: false };
+}
+
+function notYet(): Record<string, JsonObject> {
+  const entries = Object.entries(NOT_YET).map(([name, description]): [string, JsonObject] => {
+    return [
+      name,
+      { not: {}, "x-not-supported": true, doNotSuggest: true, description: `Not supported yet. ${description}` },
+    ];
+  });
+  return Object.fromEntries(entries);
+}
+
+function text(standard: string, description: string): Setting & { readonly standard: string } {
+  return { schema: { type: "string", minLength: 1, description }, standard };
+}
+
+function duration(standard: string | undefined, range: readonly [number, number], description: string): Setting {
+  const [min, max] = range.map(formatDuration);
+  const schema = { ...DURATION_SCHEMA, description: `${description} ${min} to ${max}.` };
+  return { schema, quantity: "duration", range, ...(standard === undefined ? {} : { standard }) };
+}
+
+function size(standard: string, range: readonly [number, number], description: string): Setting {
+  return { schema: { ...SIZE_SCHEMA, description }, quantity: "size", standard, range };
+}

@@ -1,0 +1,183 @@
+import { expect, test } from "vitest";
+import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
+import { GATEWAY_CONFIG_SCHEMA, type SettingKey } from "../../src/config/gateway-config-schema.ts";
+import { parseListenAddress } from "../../src/config/listen-address.ts";
+import { isJsonObject, type JsonObject } from "../../src/core/json.ts";
+
+const SOURCE = { file: "gateway.yaml", folder: "/srv/gate" };
+
+function config(text: string | undefined): GatewayConfig {
+  const outcome = parseGatewayConfig(text, SOURCE);
+  if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+  return outcome.config;
+}
+
+function problems(text: string): string[] {
+  const outcome = parseGatewayConfig(text, SOURCE);
+  return outcome.ok ? [] : outcome.problems.map(({ line, column, message }) => `${line}:${column} ${message}`);
+}
+
+test("without a file, and with an empty one, the defaults stand", () => {
+  const { origins, ...defaults } = config(undefined);
+  expect(defaults).toEqual({
+    listen: { host: "127.0.0.1", port: 7433 },
+    tools: {
+      folder: "/srv/gate/tools",
+      include: ["**/*.yaml", "**/*.yml", "**/*.json"],
+      settleMs: 100,
+      poll: "auto",
+      pollIntervalMs: 1_000,
+    },
+    state: { folder: "/srv/gate/state" },
+    defaults: { timeout: {}, result: {} },
+    limits: { requestBytes: 4_194_304, responseBytes: 16_777_216, deadlineMs: 3_600_000, concurrentStreams: 1_000 },
+    keepalive: { intervalMs: 30_000, timeoutMs: 10_000 },
+    shutdown: { drainMs: 10_000 },
+    reflection: true,
+    log: { level: "info" },
+  });
+  expect(new Set(origins.values())).toEqual(new Set(["default"]));
+  expect(config("# nothing yet\n")).toEqual(config(undefined));
+});
+
+/** Each key with a value that is not its default, and where it must show. */
+const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string, value: unknown]>> = {
+  listen: ["'[::1]:9000'", "listen", { host: "::1", port: 9000 }],
+  "tools.folder": ["/etc/tools", "tools.folder", "/etc/tools"],
+  "tools.include": ["['*.yaml']", "tools.include", ["*.yaml"]],
+  "tools.settle": ["250ms", "tools.settleMs", 250],
+  "tools.poll": ["always", "tools.poll", "always"],
+  "tools.poll_interval": ["2s", "tools.pollIntervalMs", 2_000],
+  "state.folder": ["../state", "state.folder", "/srv/state"],
+  "defaults.timeout.connect": ["1s", "defaults.timeout.connectMs", 1_000],
+  "defaults.timeout.read": ["2s", "defaults.timeout.readMs", 2_000],
+  "defaults.timeout.idle": ["3s", "defaults.timeout.idleMs", 3_000],
+  "defaults.timeout.total": ["1m30s", "defaults.timeout.totalMs", 90_000],
+  "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
+  "limits.request_bytes": ["64KB", "limits.requestBytes", 64_000],
+  "limits.response_bytes": ["1MiB", "limits.responseBytes", 1_048_576],
+  "limits.deadline": ["10m", "limits.deadlineMs", 600_000],
+  "limits.concurrent_streams": ["64", "limits.concurrentStreams", 64],
+  "keepalive.interval": ["5s", "keepalive.intervalMs", 5_000],
+  "keepalive.timeout": ["2s", "keepalive.timeoutMs", 2_000],
+  "shutdown.drain": ["0s", "shutdown.drainMs", 0],
+  reflection: ["false", "reflection", false],
+  "log.level": ["debug", "log.level", "debug"],
+};
+
+for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
+  test(`\`${key}\` has its effect and its origin`, () => {
+    const names = key.split(".");
+    const text = `# one line before\n${names.map((name, i) => `${"  ".repeat(i)}${name}:`).join("\n")} ${yaml}\n`;
+    const parsed = config(text);
+    let at: unknown = parsed;
+    for (const name of path.split(".")) at = (at as Record<string, unknown>)[name];
+    expect(at).toEqual(value);
+    expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
+    expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1);
+  });
+}
+
+test("only loopback addresses are taken while no authentication is configured", () => {
+  for (const [text, host] of [
+    ["127.0.0.1:0", "127.0.0.1"],
+    ["localhost:7433", "localhost"],
+    ["127.8.9.1:1", "127.8.9.1"],
+    ["[::1]:65535", "::1"],
+    ["[0:0:0:0:0:0:0:1]:1", "0:0:0:0:0:0:0:1"],
+  ] as const) {
+    expect(parseListenAddress(text), text).toMatchObject({ host });
+  }
+  for (const text of [
+    "0.0.0.0:7433",
+    "10.0.0.1:7433",
+    "[::]:7433",
+    "gateway.internal:7433",
+    ":7433",
+    "[fe80::1]:1",
+    "127.0.0.1.evil.test:1",
+    "[::ffff:10.0.0.1]:1",
+  ]) {
+    expect(problems(`listen: '${text}'`), text).toEqual([
+      expect.stringMatching(
+        /^1:1 `listen`: .* can be reached from outside, and no authentication is configured: listen on 127\.0\.0\.1:\d+ or /,
+      ),
+    ]);
+  }
+  for (const text of ["7433", "127.0.0.1", "127.0.0.1:99999", "::1:7433", "http://127.0.0.1:7433", "127.0.0.1:x"]) {
+    expect(problems(`listen: '${text}'`), text).toEqual([
+      expect.stringMatching(/expected an address and a port, such as 127\.0\.0\.1:7433/),
+    ]);
+  }
+});
+
+test("keys of later versions are refused as not supported yet, by name", () => {
+  for (const key of [
+    "tls",
+    "identity",
+    "groups",
+    "toolsets",
+    "skills",
+    "secrets",
+    "audit",
+    "metrics",
+    "telemetry",
+    "rate_limit",
+    "retry",
+    "circuit_breaker",
+  ]) {
+    expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
+  }
+});
+
+test("all problems of the file come back at once, in order", () => {
+  const text =
+    "tools:\n  settle: 3\n  setle: 1s\n  poll: never\nlog: {level: inf}\nlimits: {deadline: soon, concurrent_streams: 0}\nreflection: on\nfoo: 1\n";
+  expect(problems(text)).toEqual([
+    '2:3 `tools.settle`: expected a duration with its unit, such as 500ms, 3s, 1m30s or 2h; got text "3": write 3s',
+    '3:3 unknown key `setle` in `tools`; did you mean "settle"?',
+    '4:3 `tools.poll`: expected one of "auto", "always"; got text "never"',
+    '5:7 `log.level`: expected one of "debug", "info", "warn", "error", "silent"; got text "inf"; did you mean "info"?',
+    '6:10 `limits.deadline`: expected a duration with its unit, such as 500ms, 3s, 1m30s or 2h; got text "soon"',
+    "6:26 `limits.concurrent_streams`: expected a number >= 1, got number 0",
+    '7:1 `reflection`: expected true or false, got text "on": write true',
+    '8:1 unknown key `foo`; did you mean "log"?',
+  ]);
+});
+
+test("values out of range are refused with the range", () => {
+  expect(
+    problems(
+      "keepalive: {interval: 1ms}\nlimits: {request_bytes: 1, deadline: 900h}\ndefaults: {timeout: {read: 0s}}\n",
+    ),
+  ).toEqual([
+    "1:13 `keepalive.interval`: expected 1s to 1h, got 1ms",
+    "2:10 `limits.request_bytes`: expected 1024 bytes to 1073741824 bytes, got 1 bytes",
+    "2:28 `limits.deadline`: expected 1s to 24h, got 900h",
+    "3:22 `defaults.timeout.read`: expected 1ms to 24h, got 0s",
+  ]);
+});
+
+test("a broken text is told like that of any other file", () => {
+  expect(problems("log:\n\tlevel: info\n")).toEqual([
+    "2:1 a tab as indentation, which YAML does not allow: use spaces",
+  ]);
+  expect(problems("- a\n")).toEqual(["1:1 expected a mapping of keys to values, got a list"]);
+});
+
+test("anchors have a place under x- keys", () => {
+  expect(config("x-waits: &w {interval: 7s}\nkeepalive: {<<: *w}\n").keepalive.intervalMs).toBe(7_000);
+});
+
+test("the schema for editors describes every key and says its default", () => {
+  const walk = (schema: JsonObject, path: string): void => {
+    expect(typeof schema["description"], path).toBe("string");
+    for (const [name, member] of Object.entries(isJsonObject(schema["properties"]) ? schema["properties"] : {})) {
+      if (isJsonObject(member)) walk(member, `${path}.${name}`);
+    }
+  };
+  walk(GATEWAY_CONFIG_SCHEMA, "gateway");
+  expect(GATEWAY_CONFIG_SCHEMA).toMatchObject({
+    properties: { tools: { properties: { settle: { default: "100ms" } } } },
+  });
+});
