@@ -1,0 +1,48 @@
+import { createDocumentCheck, type DocumentCheck } from "../config/document-check.ts";
+import type { Adapter } from "../core/adapter.ts";
+import type { JsonObject } from "../core/json.ts";
+import type { Step } from "../core/step.ts";
+import type { ToolKind } from "../core/tool.ts";
+import { RESULT_SCHEMA } from "../shaping/result-rules.ts";
+import { composeDeclarationSchema, kindSchema, notYetKeys, type SchemaParts } from "./declaration-schema.ts";
+import type { SchemaProblem } from "./tool-schemas.ts";
+
+/** What a grammar is made of. */
+export interface GrammarParts {
+  readonly adapters: ReadonlyMap<ToolKind, Adapter>;
+  readonly steps: readonly Step[];
+  /** What is wrong with a JSON Schema for arguments or results, in one line; `undefined` where it can be used. */
+  readonly schemaProblem: SchemaProblem;
+}
+
+/** What a declaration may hold in a gateway with these adapters and steps. Made once, since it compiles schemas. */
+export interface DeclarationGrammar extends GrammarParts {
+  /** JSON Schema of a declaration, for editors. */
+  readonly schema: JsonObject;
+  /** Keys that are known and have no effect yet. */
+  readonly notYet: readonly string[];
+  /** Checks declarations of a kind in force. */
+  check(kind: ToolKind): DocumentCheck;
+}
+
+/** Makes the grammar of declarations. Checks are compiled at their first use. */
+export function createDeclarationGrammar(parts: GrammarParts): DeclarationGrammar {
+  const schemaParts: SchemaParts = {
+    kinds: new Map([...parts.adapters].map(([kind, adapter]) => [kind, adapter.configSchema])),
+    steps: new Map(
+      parts.steps.flatMap(({ name, configSchema }) => (configSchema === undefined ? [] : [[name, configSchema]])),
+    ),
+    result: RESULT_SCHEMA,
+  };
+  const checks = new Map<ToolKind, DocumentCheck>();
+  return {
+    ...parts,
+    schema: composeDeclarationSchema(schemaParts),
+    notYet: notYetKeys(schemaParts),
+    check: (kind) => {
+      const check = checks.get(kind) ?? createDocumentCheck(kindSchema(kind, schemaParts));
+      checks.set(kind, check);
+      return check;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+import { notSupportedYet } from "../config/schema-errors.ts";
+import { keyText } from "../config/wording.ts";
+import type { Adapter, ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject } from "../core/json.ts";
+import { jsonPointer, ownValue } from "../core/json.ts";
+import type { ToolKind } from "../core/tool.ts";
+import type { DeclarationGrammar } from "./declaration-grammar.ts";
+
+/** Every kind there will be. */
+const TOOL_KINDS: readonly ToolKind[] = ["http", "script", "mcp", "grpc", "runtime", "module", "loop"];
+
+/** Outcome of looking for the kind of a declaration. */
+export type DeclaredKind =
+  | { readonly ok: true; readonly adapter: Adapter }
+  | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
+
+/**
+ * The adapter a declaration is for. One whose `type` is missing or misspelt is taken for the first kind in force, so
+ * that all its problems are named at once. What is known and not in force is refused with all of its keys that are not.
+ */
+export function declaredKind(document: JsonObject, grammar: DeclarationGrammar): DeclaredKind {
+  const type = ownValue(document, "type");
+  const kind = TOOL_KINDS.find((each) => each === type);
+  const adapter = kind === undefined ? [...grammar.adapters.values()][0] : grammar.adapters.get(kind);
+  const later = adapter === undefined ? `\`type: ${kind ?? ""}\`` : laterDocument(document);
+  if (adapter !== undefined && later === undefined) return { ok: true, adapter };
+  const issues = grammar.notYet.filter((key) => Object.hasOwn(document, key)).map(notYetIssue);
+  const mend = `a file declares one tool of type ${[...grammar.adapters.keys()].join(" or ")}`;
+  const pointer = type === undefined ? (issues[0]?.pointer ?? "") : "/type";
+  return { ok: false, issues: [{ pointer, message: notSupportedYet(later ?? "", mend) }, ...issues] };
+}
+
+/** Documents that declare no tool of their own. */
+function laterDocument(document: JsonObject): string | undefined {
+  if (ownValue(document, "type") !== undefined) return undefined;
+  if (Object.hasOwn(document, "prompt")) return "a skill document (`tools` and `prompt` without `type`)";
+  const isToolset = Object.hasOwn(document, "tools") || Object.hasOwn(document, "includes");
+  return isToolset ? "a toolset document (`tools` without `type`)" : undefined;
+}
+
+function notYetIssue(key: string): ConfigIssue {
+  return { pointer: jsonPointer([key]), message: notSupportedYet(keyText(key)) };
+}

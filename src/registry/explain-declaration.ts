@@ -1,0 +1,100 @@
+import { formatDuration } from "../config/durations.ts";
+import type { SourceDocument } from "../config/source-document.ts";
+import { yamlText } from "../config/yaml-text.ts";
+import type { ExplainedSetting } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { jsonPointer, ownValue } from "../core/json.ts";
+import type { DeclaredTool } from "../core/tool.ts";
+import type { Declaration, DeclarationDefaults } from "./declaration.ts";
+import type { ResolvedTimeouts } from "./timeouts.ts";
+
+/** One effective value with where it came from. */
+type Explained = Declaration["explained"][number];
+
+/** What is explained. */
+export interface ExplainParts {
+  readonly tool: DeclaredTool;
+  readonly adapter: readonly ExplainedSetting[];
+  readonly result: readonly ExplainedSetting[];
+  readonly timeouts: ResolvedTimeouts;
+  readonly stepConfigs: ReadonlyMap<string, JsonValue>;
+}
+
+/** What tells origins. */
+export interface OriginParts {
+  readonly document: SourceDocument;
+  /** `file:order_status.yaml` or `api:NAME`. */
+  readonly source: string;
+  readonly defaults: DeclarationDefaults;
+  /** Origins of the values of gateway.yaml, by dotted key. */
+  readonly origins: ReadonlyMap<string, string>;
+}
+
+/** Every effective value of a declaration, with the line it came from, as `explain` shows them. */
+export function explainDeclaration(parts: ExplainParts, place: OriginParts): Explained[] {
+  const { tool, timeouts } = parts;
+  const own = (key: string, value: JsonValue): Explained => ({
+    key,
+    value: yamlText(value),
+    origin: declaredOrigin(key, place),
+  });
+  const schemaKey = place.document.has("/params") ? "params" : "input_schema";
+  return [
+    own("name", tool.name),
+    own("title", tool.title),
+    own("description", tool.description),
+    own("type", tool.kind),
+    own("enabled", tool.enabled),
+    own("delivery", tool.delivery),
+    ...hintEntries(tool).map(([key, value]) => own(`hints.${key}`, value)),
+    ...Object.entries(tool.labels).map(([key, value]) => own(`labels.${key}`, value)),
+    { ...own(schemaKey, tool.inputSchema), key: "input_schema" },
+    ...(tool.outputSchema === undefined ? [] : [own("output_schema", tool.outputSchema)]),
+    ...parts.adapter.map(({ key, value }) => ({ key, value, origin: declaredOrigin(key, place) })),
+    ...parts.result.map(({ key, value }) => ({ key, value, origin: resultOrigin(key, place) })),
+    ...Object.entries(timeouts.resolved).map(([key, { ms, declaredBy, defaultedBy }]): Explained => {
+      const origin = declaredBy === undefined ? gatewayOrigin(defaultedBy, place) : declaredOrigin(declaredBy, place);
+      return { key: `timeout.${key}`, value: formatDuration(ms), origin };
+    }),
+    ...[...parts.stepConfigs].map(([key, value]) => own(key, value)),
+    {
+      key: "limits.response_bytes",
+      value: String(place.defaults.maxResponseBytes),
+      origin: gatewayOrigin("limits.response_bytes", place),
+    },
+  ];
+}
+
+/** Hints that are known, under their names in a declaration. */
+function hintEntries({ hints }: DeclaredTool): (readonly [key: string, value: boolean])[] {
+  const entries: (readonly [string, boolean | undefined])[] = [
+    ["read_only", hints.readOnly],
+    ["destructive", hints.destructive],
+    ["idempotent", hints.idempotent],
+    ["open_world", hints.openWorld],
+  ];
+  return entries.flatMap(([key, value]) => (value === undefined ? [] : [[key, value] as const]));
+}
+
+/** The line a dotted key stands on; `default` where it stands nowhere. */
+function declaredOrigin(key: string, { document, source }: OriginParts): string {
+  const pointer = jsonPointer(keySteps(key, document.value));
+  if (!document.has(pointer)) return "default";
+  return source.startsWith("api:") ? "api" : `${source}:${document.position(pointer).line}`;
+}
+
+function resultOrigin(key: string, place: OriginParts): string {
+  const declared = declaredOrigin(key, place);
+  const preset = key === "result.max_length" && place.defaults.maxLength !== undefined;
+  return declared === "default" && preset ? gatewayOrigin("defaults.result.max_length", place) : declared;
+}
+
+function gatewayOrigin(key: string | undefined, { origins }: OriginParts): string {
+  return (key === undefined ? undefined : origins.get(key)) ?? "default";
+}
+
+/** Names of labels, headers and queries may hold dots: what follows the first is one name. */
+function keySteps(key: string, document: JsonObject): string[] {
+  const dot = key.indexOf(".");
+  return dot < 0 || ownValue(document, key) !== undefined ? [key] : [key.slice(0, dot), key.slice(dot + 1)];
+}

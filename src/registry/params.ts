@@ -1,0 +1,106 @@
+import { ownList, ownText } from "../config/own-values.ts";
+import type { SourceDocument } from "../config/source-document.ts";
+import { keyText } from "../config/wording.ts";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import { checkSchemaValues } from "./schema-checks.ts";
+import { readSchemaScalars } from "./schema-scalars.ts";
+
+/** Types of a parameter. */
+export const PARAM_TYPES = ["string", "integer", "number", "boolean", "array", "object"] as const;
+
+/** Keys of a parameter that its JSON Schema takes over as they are, with the types they have an effect on. */
+const KEYWORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+  ["description", PARAM_TYPES],
+  ["enum", PARAM_TYPES],
+  ["default", PARAM_TYPES],
+  ["examples", PARAM_TYPES],
+  ["format", PARAM_TYPES],
+  ["pattern", ["string"]],
+  ["minLength", ["string"]],
+  ["maxLength", ["string"]],
+  ["minimum", ["integer", "number"]],
+  ["maximum", ["integer", "number"]],
+  ["items", ["array"]],
+  ["properties", ["object"]],
+]);
+
+/** A schema with what was found on the way. */
+export interface ReadSchema {
+  readonly schema: JsonObject;
+  readonly issues: readonly ConfigIssue[];
+  readonly notes: readonly ConfigIssue[];
+}
+
+/**
+ * Makes the JSON Schema of the short form `params`, whose entries have the right shape already; those that have not
+ * are `null` here and left out. Parameters that are not declared are refused by it (`additionalProperties: false`).
+ */
+export function readParams(params: readonly JsonValue[], document: SourceDocument): ReadSchema {
+  const issues: ConfigIssue[] = [];
+  const notes: ConfigIssue[] = [];
+  const properties = new Map<string, JsonObject>();
+  const places = new Map<string, string>();
+  const required: string[] = [];
+  params.forEach((param, i) => {
+    if (!isJsonObject(param)) return;
+    const pointer = jsonPointer(["params", i]);
+    const name = ownText(param, "name");
+    const earlier = places.get(name);
+    if (earlier !== undefined) issues.push(declaredTwice(document, name, earlier, pointer));
+    places.set(name, pointer);
+    issues.push(...idleKeys(param, name, pointer));
+    const schema = readSchemaScalars(paramSchema(param), document.scalarSource, ["params", i]);
+    issues.push(...checkSchemaValues(schema, pointer, false));
+    properties.set(name, schema);
+    if (ownValue(param, "required") !== true) return;
+    required.push(name);
+    if (Object.hasOwn(param, "default")) {
+      notes.push({
+        pointer: `${pointer}/default`,
+        message: `parameter ${keyText(name)} is required, so its \`default\` is never used`,
+      });
+    }
+  });
+  const schema = {
+    type: "object",
+    properties: Object.fromEntries(properties),
+    ...(required.length === 0 ? {} : { required }),
+    additionalProperties: false,
+  };
+  return { schema, issues, notes };
+}
+
+function paramSchema(param: JsonObject): JsonObject {
+  const type = ownText(param, "type");
+  const nullable = ownValue(param, "nullable") === true;
+  const kept = [...KEYWORDS.keys()].flatMap((key): [string, JsonValue][] => {
+    const value = ownValue(param, key);
+    return value === undefined ? [] : [[key, value]];
+  });
+  const values = nullable ? ownList(param, "enum") : undefined;
+  if (values !== undefined && !values.includes(null)) kept.push(["enum", [...values, null]]);
+  return { type: nullable ? [type, "null"] : type, ...Object.fromEntries(kept) };
+}
+
+/** Keys without effect on the parameter's type. */
+function idleKeys(param: JsonObject, name: string, pointer: string): ConfigIssue[] {
+  const type = ownText(param, "type");
+  return [...KEYWORDS].flatMap(([key, types]) => {
+    if (!Object.hasOwn(param, key) || types.includes(type)) return [];
+    return [
+      {
+        pointer: `${pointer}/${key}`,
+        message: `parameter ${keyText(name)}: \`${key}\` has no effect on type ${type}: remove it`,
+      },
+    ];
+  });
+}
+
+function declaredTwice(document: SourceDocument, name: string, first: string, second: string): ConfigIssue {
+  const before = document.position(first).line;
+  const after = document.position(second).line;
+  const where = before === after ? `line ${after}` : `lines ${before} and ${after}`;
+  return { pointer: second, message: `parameter ${keyText(name)} is declared twice, on ${where}: keep one` };
+}

@@ -1,0 +1,200 @@
+import { createHash } from "node:crypto";
+import { ownObject } from "../config/own-values.ts";
+import { orderProblems, parseDocument } from "../config/parse-document.ts";
+import type { SourceDocument, SourceProblem } from "../config/source-document.ts";
+import { pathText } from "../config/wording.ts";
+import type { Adapter, AdapterSettings, ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { canonicalJson, ownValue, pointerSteps } from "../core/json.ts";
+import type { DeclarationProblem } from "../core/registry.ts";
+import type { ResultRules } from "../core/shaper.ts";
+import type { DeclaredTool } from "../core/tool.ts";
+import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
+import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./declaration.ts";
+import type { DeclarationGrammar } from "./declaration-grammar.ts";
+import { declaredKind } from "./declared-kind.ts";
+import { readTool } from "./declared-tool.ts";
+import { explainDeclaration } from "./explain-declaration.ts";
+import { lintDeclaration } from "./lint.ts";
+import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
+
+/** What differs from one declaration to the next, and the gateway's defaults. */
+export interface ParseDeclarationOptions {
+  readonly format: "yaml" | "json";
+  /** `file:order_status.yaml` or `api:NAME`. */
+  readonly source: string;
+  readonly grammar: DeclarationGrammar;
+  readonly defaults: DeclarationDefaults;
+  /** Where the values of gateway.yaml came from, by dotted key: `GatewayConfig.origins`. */
+  readonly origins: ReadonlyMap<string, string>;
+}
+
+/** Reads one declaration. Never throws for what the text holds: all its problems come back, in order of position. */
+export function parseDeclaration(text: string, options: ParseDeclarationOptions): DeclarationOutcome {
+  const { source } = options;
+  const parsed = parseDocument(text, options.format);
+  if (!parsed.ok) return { ok: false, name: undefined, problems: toProblems(parsed.problems, source, false) };
+  const { document } = parsed;
+  const kind = declaredKind(document.value, options.grammar);
+  const outcome = kind.ok ? readDeclaration(document, kind.adapter, options) : kind;
+  if (outcome.ok) return outcome;
+  const name = ownValue(document.value, "name");
+  const problems = toProblems(positioned(outcome.issues, document), source, false);
+  return { ok: false, name: typeof name === "string" ? name : undefined, problems };
+}
+
+type ReadOutcome =
+  | { readonly ok: true; readonly declaration: Declaration }
+  | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
+
+/** Reads every part, also where another part has issues; what has issues itself counts as absent. */
+function readDeclaration(document: SourceDocument, adapter: Adapter, options: ParseDeclarationOptions): ReadOutcome {
+  const { grammar, defaults, source } = options;
+  const checked = grammar.check(adapter.kind)(document);
+  const keys = soundKeys(checked.value, checked.issues);
+  const { tool, ...found } = readTool({ keys, document, kind: adapter.kind, schemaProblem: grammar.schemaProblem });
+  const result = parseResultRules(ownObject(keys, "result"), {
+    delivery: tool.delivery,
+    defaultMaxLength: defaults.maxLength,
+  });
+  const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, tool.delivery, defaults);
+  const settings = settingsOf(result.rules, timeouts, defaults);
+  const own = pick(checked.value, propertyNames(adapter.configSchema));
+  const blocked = [...checked.issues, ...found.issues].some((issue) => concernsAdapter(issue, adapter));
+  const configured = blocked ? undefined : adapter.configure(own, tool, settings);
+  const issues = [...checked.issues, ...found.issues, ...resultIssues(result, tool), ...timeouts.issues];
+  if (configured === undefined || !configured.ok)
+    return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
+  if (issues.length > 0) return { ok: false, issues };
+  const stepConfigs = stepConfigsOf(keys, grammar);
+  const declared = {
+    source,
+    tool,
+    adapter,
+    config: configured.config,
+    rules: result.rules,
+    policy: timeouts.policy,
+    stepConfigs,
+  };
+  const notes = [
+    ...found.notes,
+    ...timeouts.notes,
+    ...named(configured.warnings),
+    ...lintDeclaration(tool, result.rules, document),
+  ];
+  return {
+    ok: true,
+    declaration: {
+      ...declared,
+      digest: digestOf(declared, own, defaults),
+      notes: toProblems(positioned(notes, document), source, true),
+      explained: explainDeclaration(
+        { tool, timeouts, stepConfigs, adapter: adapter.explain(configured.config), result: result.explained },
+        { document, source, defaults, origins: options.origins },
+      ),
+    },
+  };
+}
+
+/** The keys that no issue concerns; of `params`, the entries, so that one wrong parameter does not hide another. */
+function soundKeys(keys: JsonObject, issues: readonly ConfigIssue[]): JsonObject {
+  const unsound = new Set(issues.map(topKey));
+  const sound = Object.entries(keys).filter(([key]) => !unsound.has(key));
+  const params = ownValue(keys, "params");
+  if (Array.isArray(params) && unsound.has("params")) {
+    const wrong = new Set(
+      issues.filter((issue) => topKey(issue) === "params").map(({ pointer }) => pointerSteps(pointer)[1]),
+    );
+    sound.push(["params", params.map((param: JsonValue, i) => (wrong.has(String(i)) ? null : param))]);
+  }
+  return Object.fromEntries(sound);
+}
+
+function topKey(issue: ConfigIssue): string | undefined {
+  return pointerSteps(issue.pointer)[0];
+}
+
+/** Whether an adapter could not make sense of its keys: they, or the parameters they refer to, have an issue. */
+function concernsAdapter(issue: ConfigIssue, adapter: Adapter): boolean {
+  const key = topKey(issue);
+  return key === undefined || ["params", "input_schema", ...propertyNames(adapter.configSchema)].includes(key);
+}
+
+/** Issues of the result rules, and fields of an answer that never stands as a whole. */
+function resultIssues({ rules, issues }: ParsedResultRules, { delivery }: DeclaredTool): ConfigIssue[] {
+  const fields = [
+    ["success_field", rules.successField],
+    ["data_field", rules.dataField],
+  ] as const;
+  const early = fields.flatMap(([key, field]): ConfigIssue[] => {
+    if (delivery !== "incremental" || field === undefined) return [];
+    const message = `\`result.${key}\` needs the whole answer, which \`delivery: incremental\` passes on in pieces: remove one of them`;
+    return [{ pointer: `/result/${key}`, message }];
+  });
+  return [...issues.map(({ pointer, message }) => ({ pointer: `/result${pointer}`, message })), ...early];
+}
+
+/** An adapter's issues, with the key they are about where the text does not begin with one. */
+function named(issues: readonly ConfigIssue[]): ConfigIssue[] {
+  return issues.map(({ pointer, message }) => {
+    return {
+      pointer,
+      message: message.startsWith("`") || pointer === "" ? message : `${pathText(pointer)}: ${message}`,
+    };
+  });
+}
+
+function settingsOf(rules: ResultRules, { policy }: ResolvedTimeouts, defaults: DeclarationDefaults): AdapterSettings {
+  const looksInside = rules.successField !== undefined || rules.dataField !== undefined;
+  return {
+    timeouts: policy.timeouts,
+    maxResponseBytes: defaults.maxResponseBytes,
+    format: rules.format === "auto" && looksInside ? "json" : rules.format,
+  };
+}
+
+function stepConfigsOf(keys: JsonObject, { steps }: DeclarationGrammar): ReadonlyMap<string, JsonValue> {
+  const configs = new Map<string, JsonValue>();
+  for (const { name, configSchema } of steps) {
+    const value = configSchema === undefined ? undefined : ownValue(keys, name);
+    if (value !== undefined) configs.set(name, value);
+  }
+  return configs;
+}
+
+function propertyNames(schema: JsonObject): readonly string[] {
+  return Object.keys(ownObject(schema, "properties") ?? {});
+}
+
+function pick(keys: JsonObject, names: readonly string[]): JsonObject {
+  const picked = names.flatMap((name): [string, JsonValue][] => {
+    const value = ownValue(keys, name);
+    return value === undefined ? [] : [[name, value]];
+  });
+  return Object.fromEntries(picked);
+}
+
+/** SHA-256 over all that has an effect: comments, layout and the order of keys have none. */
+function digestOf(
+  { tool, rules, policy, stepConfigs }: Pick<Declaration, "tool" | "rules" | "policy" | "stepConfigs">,
+  own: JsonObject,
+  defaults: DeclarationDefaults,
+): string {
+  const text = canonicalJson({
+    tool: { ...tool, outputSchema: tool.outputSchema ?? null, hints: { ...tool.hints } },
+    own,
+    rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
+    policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts } },
+    steps: Object.fromEntries(stepConfigs),
+    maxResponseBytes: defaults.maxResponseBytes,
+  });
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function positioned(issues: readonly ConfigIssue[], document: SourceDocument): SourceProblem[] {
+  return issues.map(({ pointer, message }) => ({ ...document.position(pointer), message }));
+}
+
+function toProblems(problems: readonly SourceProblem[], source: string, note: boolean): DeclarationProblem[] {
+  return orderProblems(problems).map((problem) => ({ source, ...problem, lastGoodServing: false, note }));
+}

@@ -1,0 +1,55 @@
+import { ownList } from "../config/own-values.ts";
+import { pathText } from "../config/wording.ts";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { jsonPointer, ownValue } from "../core/json.ts";
+import { subschemas } from "./schema-keywords.ts";
+import { misfit, typeMisfit } from "./value-fit.ts";
+
+/** Most examples of one schema that are held against it. */
+const MAX_EXAMPLES = 100;
+
+/** Pairs of keywords of which the first must not be over the second. */
+const RANGES = [
+  ["minimum", "maximum"],
+  ["minLength", "maxLength"],
+  ["minItems", "maxItems"],
+] as const;
+
+/**
+ * Finds values that a schema holds and that do not fit it: a `default` that no call could use, an `enum` entry that
+ * can never match, an example that misleads, a range without room. `default: null` stands for no default in many
+ * generated schemas; the short form refuses it (`nullDefault` false).
+ */
+export function checkSchemaValues(schema: JsonObject, pointer: string, nullDefault: boolean): ConfigIssue[] {
+  const issues = ownIssues(schema, pointer, nullDefault);
+  for (const [steps, part] of subschemas(schema)) {
+    issues.push(...checkSchemaValues(part, pointer + jsonPointer(steps), nullDefault));
+  }
+  return issues;
+}
+
+function ownIssues(schema: JsonObject, pointer: string, nullDefault: boolean): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  const add = (steps: readonly (string | number)[], why: string | undefined): void => {
+    const at = pointer + jsonPointer(steps);
+    if (why !== undefined) issues.push({ pointer: at, message: `${pathText(at)}: ${why}` });
+  };
+  const preset = ownValue(schema, "default");
+  if (preset !== undefined && !(preset === null && nullDefault)) add(["default"], misfit(preset, schema));
+  for (const [i, value] of (ownList(schema, "enum") ?? []).entries()) add(["enum", i], typeMisfit(value, schema));
+  const constant = ownValue(schema, "const");
+  if (constant !== undefined) add(["const"], typeMisfit(constant, schema));
+  const examples = ownList(schema, "examples") ?? [];
+  for (const [i, value] of examples.slice(0, MAX_EXAMPLES).entries()) add(["examples", i], misfit(value, schema));
+  for (const [min, max] of RANGES) add([min], emptyRange(ownValue(schema, min), ownValue(schema, max), max));
+  return issues;
+}
+
+function emptyRange(least: JsonValue | undefined, most: JsonValue | undefined, max: string): string | undefined {
+  return isNumeric(least) && isNumeric(most) && least > most ? `${least} is over \`${max}\` ${most}` : undefined;
+}
+
+function isNumeric(value: JsonValue | undefined): value is number | bigint {
+  return typeof value === "number" || typeof value === "bigint";
+}

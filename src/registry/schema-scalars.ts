@@ -1,0 +1,106 @@
+import { readTypedScalars, type ScalarPlace } from "../config/typed-scalars.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { isJsonObject, jsonPointer } from "../core/json.ts";
+import { schemaHolding } from "./schema-keywords.ts";
+
+/** Keywords whose value is text. */
+const TEXT_KEYWORDS = new Set([
+  "$anchor",
+  "$comment",
+  "$id",
+  "$ref",
+  "$schema",
+  "description",
+  "format",
+  "pattern",
+  "title",
+]);
+
+/** Keywords that hold a value of the kind the schema describes, and those that hold a list of such. */
+const VALUE_KEYWORDS = new Set(["const", "default"]);
+const VALUES_KEYWORDS = new Set(["enum", "examples"]);
+
+/** A schema's keyword with the steps that lead to it. */
+interface At {
+  readonly source: ScalarPlace["source"];
+  /** The outermost schema, where references are looked up. */
+  readonly root: JsonObject;
+  readonly steps: readonly (string | number)[];
+}
+
+/**
+ * Reads the scalars of a JSON Schema written in YAML by what the schema says of them: `default`, `enum`, `const` and
+ * `examples` of a text stay as they were written (`007`, `1e3`), and so do names, patterns and descriptions.
+ */
+export function readSchemaScalars(
+  schema: JsonObject,
+  source: ScalarPlace["source"],
+  pointerBase: readonly (string | number)[],
+): JsonObject {
+  return readSchema(schema, { source, root: schema, steps: pointerBase });
+}
+
+function readSchema(schema: JsonObject, at: At): JsonObject {
+  const read = Object.entries(schema).map(([keyword, value]): [string, JsonValue] => {
+    return [keyword, readKeyword(keyword, value, below(at, keyword))];
+  });
+  const typed = Object.fromEntries(read);
+  // Values come second: their types have been read by then.
+  const valued = read.map(([keyword, value]): [string, JsonValue] => [
+    keyword,
+    readValues(keyword, value, typed, below(at, keyword)),
+  ]);
+  return Object.fromEntries(valued);
+}
+
+function readKeyword(keyword: string, value: JsonValue, at: At): JsonValue {
+  if (TEXT_KEYWORDS.has(keyword)) return textOf(value, at);
+  if (keyword === "type") return eachOf(value, at, typeWordOf);
+  if (keyword === "required") return Array.isArray(value) ? eachOf(value, at, textOf) : value;
+  switch (schemaHolding(keyword)) {
+    case "none":
+      return value;
+    case "schemas":
+      return eachOf(value, at, schemaOf);
+    case "schemas-by-name":
+      return isJsonObject(value) ? schemasByName(value, at) : value;
+  }
+}
+
+/** Entries of `enum` are read by the type alone: they cannot say what they are themselves. */
+function readValues(keyword: string, value: JsonValue, schema: JsonObject, at: At): JsonValue {
+  const place = { source: at.source, pointer: jsonPointer(at.steps), root: at.root };
+  if (VALUE_KEYWORDS.has(keyword)) return readTypedScalars(value, schema, place);
+  if (!VALUES_KEYWORDS.has(keyword) || !Array.isArray(value)) return value;
+  return readTypedScalars(value, { items: keyword === "enum" ? { ...schema, enum: null } : schema }, place);
+}
+
+function schemasByName(schemas: JsonObject, at: At): JsonObject {
+  const read = Object.entries(schemas).map(([name, schema]): [string, JsonValue] => [
+    name,
+    schemaOf(schema, below(at, name)),
+  ]);
+  return Object.fromEntries(read);
+}
+
+function schemaOf(schema: JsonValue, at: At): JsonValue {
+  return isJsonObject(schema) ? readSchema(schema, at) : schema;
+}
+
+/** The value, or each entry of a list. */
+function eachOf(value: JsonValue, at: At, read: (one: JsonValue, at: At) => JsonValue): JsonValue {
+  return Array.isArray(value) ? value.map((one: JsonValue, i) => read(one, below(at, i))) : read(value, at);
+}
+
+function textOf(value: JsonValue, at: At): JsonValue {
+  return value === null || typeof value === "object" ? value : (at.source(jsonPointer(at.steps)) ?? value);
+}
+
+/** `type: null` without quotes means the type `null`. */
+function typeWordOf(value: JsonValue, at: At): JsonValue {
+  return value === null ? (at.source(jsonPointer(at.steps)) === "null" ? "null" : value) : textOf(value, at);
+}
+
+function below(at: At, step: string | number): At {
+  return { ...at, steps: [...at.steps, step] };
+}

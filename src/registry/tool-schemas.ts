@@ -1,0 +1,78 @@
+import type { SourceDocument } from "../config/source-document.ts";
+import { keyText, valueText } from "../config/wording.ts";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { isJsonObject, ownValue } from "../core/json.ts";
+import { dialectOf } from "../pipeline/schema/dialect.ts";
+import { type ReadSchema, readParams } from "./params.ts";
+import { checkSchemaValues } from "./schema-checks.ts";
+import { readSchemaScalars } from "./schema-scalars.ts";
+
+/** What is wrong with a JSON Schema for arguments or results, in one line; `undefined` where it can be used. */
+export type SchemaProblem = (schema: JsonObject) => string | undefined;
+
+/** Schema of a tool without parameters. */
+const NO_PARAMS: JsonObject = { type: "object", properties: {}, additionalProperties: false };
+
+/** Reads what a declaration says of a tool's arguments: the short form `params`, or `input_schema`, or neither. */
+export function readInputSchema(keys: JsonObject, document: SourceDocument, problem: SchemaProblem): ReadSchema {
+  const params = ownValue(keys, "params");
+  const full = ownValue(keys, "input_schema");
+  if (params !== undefined && full !== undefined) {
+    return refused("/input_schema", "`params` and `input_schema` are both set: keep one");
+  }
+  if (Array.isArray(params)) return readShortForm(params, document, problem);
+  if (full === undefined || !isJsonObject(full)) return { schema: NO_PARAMS, issues: [], notes: [] };
+  const type = ownValue(full, "type") ?? "object";
+  if (type !== "object") {
+    return refused(
+      "/input_schema",
+      `\`input_schema\`: arguments are always a mapping: write \`type: object\`, got ${valueText(type)}`,
+    );
+  }
+  return readFullForm({ type, ...full }, "input_schema", document, problem);
+}
+
+/** Reads `output_schema`. */
+export function readOutputSchema(
+  keys: JsonObject,
+  document: SourceDocument,
+  problem: SchemaProblem,
+): ReadSchema | undefined {
+  const schema = ownValue(keys, "output_schema");
+  return schema !== undefined && isJsonObject(schema)
+    ? readFullForm(schema, "output_schema", document, problem)
+    : undefined;
+}
+
+function readShortForm(params: readonly JsonValue[], document: SourceDocument, problem: SchemaProblem): ReadSchema {
+  const read = readParams(params, document);
+  if (read.issues.length > 0 || problem(read.schema) === undefined) return read;
+  const properties = ownValue(read.schema, "properties");
+  const issues = Object.entries(isJsonObject(properties ?? null) ? (properties as JsonObject) : {}).flatMap(
+    ([name, schema], i) => {
+      const why = problem({ type: "object", properties: { [name]: schema } });
+      return why === undefined ? [] : [{ pointer: `/params/${i}`, message: `parameter ${keyText(name)}: ${why}` }];
+    },
+  );
+  const whole = { pointer: "/params", message: `\`params\`: ${problem(read.schema)}` };
+  return { ...read, issues: issues.length > 0 ? issues : [whole] };
+}
+
+function readFullForm(schema: JsonObject, key: string, document: SourceDocument, problem: SchemaProblem): ReadSchema {
+  const read = readSchemaScalars(schema, document.scalarSource, [key]);
+  if (dialectOf(read) === undefined) {
+    const named = valueText(ownValue(read, "$schema") ?? null);
+    return refused(
+      `/${key}/$schema`,
+      `\`${key}\`: expected JSON Schema draft-07 or 2020-12 in \`$schema\`, got ${named}`,
+    );
+  }
+  const why = problem(read);
+  const issues: ConfigIssue[] = why === undefined ? [] : [{ pointer: `/${key}`, message: `\`${key}\`: ${why}` }];
+  return { schema: read, issues: [...issues, ...checkSchemaValues(read, `/${key}`, true)], notes: [] };
+}
+
+function refused(pointer: string, message: string): ReadSchema {
+  return { schema: NO_PARAMS, issues: [{ pointer, message }], notes: [] };
+}
