@@ -89,6 +89,8 @@ export interface UpstreamResult {
   /** HTTP status or exit code. */
   readonly upstreamCode?: number;
   readonly effect: Effect;
+  /** How many attempts it took; set by who repeats a call. Absent: 1. */
+  readonly attempts?: number;
 }
 
 /** From an adapter: any number of others, then exactly one `result`. Deltas carry whole code points. */

@@ -41,6 +41,12 @@ export const ERROR_CATALOGUE = {
     meaning: "No tool of this name is visible to the caller. The nearest visible names stand in the metadata.",
     mend: "Use a name from List.",
   },
+  SERVICE_NOT_FOUND: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning: "The health of a service was asked for that this gateway does not serve.",
+    mend: "Ask for the empty name (the whole gateway) or for a service that the health service's List names.",
+  },
   TOOL_DISABLED: {
     status: "FAILED_PRECONDITION",
     retryable: false,
@@ -52,6 +58,12 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     meaning: "The name is taken, by a tool that must not be replaced or by a tool of another source.",
     mend: "Choose another name, or change the tool where it was declared.",
+  },
+  PERMISSION_DENIED: {
+    status: "PERMISSION_DENIED",
+    retryable: false,
+    meaning: "The caller lacks the role the operation needs, which the text names.",
+    mend: "Call as a principal that has the role.",
   },
   TOOL_NOT_REMOVABLE: {
     status: "FAILED_PRECONDITION",
@@ -184,6 +196,12 @@ export const ERROR_CATALOGUE = {
     retryable: true,
     meaning: "The registration could not be written to disk, so it was not made.",
     mend: "Check space and permissions of the state folder.",
+  },
+  REGISTRY_FULL: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: false,
+    meaning: "As many tools are registered over the wire as the gateway keeps; the text names the limit.",
+    mend: "Unregister tools that are no longer needed, or register them with a lease.",
   },
   INTERNAL: {
     status: "INTERNAL",

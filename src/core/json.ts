@@ -19,12 +19,17 @@ declare global {
   }
 }
 
-/** Sixteen digits in a row is the least an integer beyond 2^53 can have. */
-const LONG_DIGITS = /\d{16}/;
+/** The least number of digits an integer beyond 2^53 can have. */
+const LONG_DIGITS = 16;
 
 /** Whether the value is a JSON object (not null, not an array). */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whether the value is a JSON array. */
+export function isJsonArray(value: JsonValue | undefined): value is readonly JsonValue[] {
+  return Array.isArray(value);
 }
 
 /** Reads an own property; `undefined` where there is none, also for names such as `constructor`. */
@@ -38,18 +43,22 @@ export function ownValue(object: JsonObject, key: string): JsonValue | undefined
  * @throws SyntaxError for malformed text, for nesting over {@link MAX_JSON_DEPTH} and for numbers no double can hold.
  */
 export function parseJson(text: string): JsonValue {
-  refuseDeepNesting(text);
-  // The reviver is 10 times slower than a plain parse, so it runs only where a long number or an exponent may stand.
-  if (!LONG_DIGITS.test(text) && !/\d[eE]/.test(text)) return JSON.parse(text) as JsonValue;
-  return JSON.parse(text, exactNumber) as JsonValue;
+  // The reviver is 10 times slower than a plain parse, so it runs only where a long number or an exponent stands.
+  return JSON.parse(text, scan(text) ? exactNumber : undefined) as JsonValue;
 }
 
 /** Writes JSON text; the digits of a `bigint` stand in it as a plain number. */
 export function stringifyJson(value: JsonValue, indent?: number): string {
-  return JSON.stringify(value, rawBigint, indent);
+  try {
+    return JSON.stringify(value, undefined, indent);
+  } catch (error) {
+    // A `bigint` is refused with a TypeError. A replacer from the start would make every call several times slower.
+    if (!(error instanceof TypeError)) throw error;
+    return JSON.stringify(value, rawBigint, indent);
+  }
 }
 
-/** Writes JSON text with keys in code-unit order: equal values give equal text. */
+/** Writes JSON text with keys in one fixed order: equal values give equal text. */
 export function canonicalJson(value: JsonValue): string {
   return stringifyJson(sortKeys(value));
 }
@@ -99,22 +108,44 @@ function rawBigint(_key: string, value: unknown): unknown {
 function sortKeys(value: JsonValue): JsonValue {
   if (Array.isArray(value)) return value.map(sortKeys);
   if (!isJsonObject(value)) return value;
-  const names = Object.keys(value).sort();
+  const names = Object.keys(value).toSorted();
   return Object.fromEntries(names.map((name) => [name, sortKeys(value[name] as JsonValue)]));
 }
 
-/** Counts brackets outside strings, since code that walks the parsed value recursively would overflow the stack. */
-function refuseDeepNesting(text: string): void {
+/**
+ * One pass over the text outside its strings: refuses deep nesting, since code that walks the parsed value recursively
+ * would overflow the stack, and tells whether a number may stand there that a double does not hold exactly.
+ */
+function scan(text: string): boolean {
   let depth = 0;
-  let inString = false;
+  let digits = 0;
+  let exact = false;
   for (let i = 0; i < text.length; i++) {
     const c = text.charCodeAt(i);
-    if (inString) {
-      if (c === 92) i++;
-      else if (c === 34) inString = false;
-    } else if (c === 34) inString = true;
+    digits = digitsAfter(digits, c);
+    if (digits >= LONG_DIGITS) exact = true;
+    if (c === 34) i = endOfString(text, i);
     else if (c === 91 || c === 123) {
       if (++depth > MAX_JSON_DEPTH) throw new SyntaxError(`nested deeper than ${MAX_JSON_DEPTH} levels`);
     } else if (c === 93 || c === 125) depth--;
   }
+  return exact;
+}
+
+/** Counts an integer's digits; those of a fraction do not matter, and three of an exponent are as good as sixteen. */
+function digitsAfter(digits: number, c: number): number {
+  if (c >= 48 && c <= 57) return digits + 1;
+  if (c === 43 || c === 45) return digits;
+  if (c === 46) return -1e9;
+  return digits !== 0 && (c === 69 || c === 101) ? LONG_DIGITS - 3 : 0;
+}
+
+/** Index of the closing quote of the string that begins at `start`; the text's end where there is none. */
+function endOfString(text: string, start: number): number {
+  for (let i = start + 1; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 92) i++;
+    else if (c === 34) return i;
+  }
+  return text.length;
 }

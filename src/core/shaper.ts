@@ -13,7 +13,7 @@ export interface ResultRules {
   readonly successValue: JsonValue;
   /** Dotted path of the payload. Absent: the whole answer. */
   readonly dataField: string | undefined;
-  /** Most characters (Unicode code points) of a text part, the mark included. */
+  /** Most characters (Unicode code points) of the text, the mark included; infinite: no limit. */
   readonly maxLength: number;
   /** `error`: an over-long result is a failure. */
   readonly truncation: TruncationMode | "error";

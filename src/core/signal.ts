@@ -45,22 +45,35 @@ export function raceSignal<T>(promise: Promise<T>, signal: AbortSignal): Promise
   });
 }
 
+/** How {@link eventsUntil} ends a source that does not end itself. */
+export interface EventsUntilOptions {
+  /** How long a source may take to end by itself once the signal aborted. Default 25 ms. */
+  readonly graceMs?: number;
+  /** What to end with when it does not; default the signal's reason. */
+  readonly cutError?: () => unknown;
+}
+
 /**
  * Passes events on until the signal aborts, then ends with its reason even where the source ignores its signal. A
- * source that reacts to the signal within `graceMs` ends with its own error, which knows more (what took effect).
- * Whatever way it ends, the source's `return()` is called and not waited for.
+ * source that reacts within `graceMs` ends with its own error, which knows more (what took effect); events it gives
+ * in that time still pass. A source is not begun at all when the signal has aborted before. Whatever way it ends, the
+ * source's `return()` is called and not waited for.
+ *
+ * @throws what the source throws; the signal's reason or `cutError` when the source is cut.
  */
 export async function* eventsUntil<T>(
   source: AsyncIterable<T>,
   signal: AbortSignal,
   clock: Clock,
-  graceMs = 25,
+  options: EventsUntilOptions = {},
 ): AsyncGenerator<T, void, undefined> {
+  signal.throwIfAborted();
   const iterator = source[Symbol.asyncIterator]();
+  const cut = cutAfterAbort(signal, clock, options);
   let ended = false;
   try {
     while (true) {
-      const step = await settleOrAbort(iterator.next(), signal, clock, graceMs);
+      const step = await cut.race(iterator.next());
       if (step.done === true) {
         ended = true;
         return;
@@ -68,21 +81,51 @@ export async function* eventsUntil<T>(
       yield step.value;
     }
   } finally {
+    cut[Symbol.dispose]();
+    // A late rejection is of no use to anybody: the reader has its answer.
     if (!ended) iterator.return?.().catch(() => undefined);
   }
 }
 
-function settleOrAbort<T>(promise: Promise<T>, signal: AbortSignal, clock: Clock, graceMs: number): Promise<T> {
-  return new Promise((resolve, reject) => {
-    let grace: Disposable | undefined;
-    const onAbort = (): void => {
-      grace = clock.after(graceMs, () => reject(signal.reason));
-    };
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-    promise.then(resolve, reject).finally(() => {
+interface Cut extends Disposable {
+  /** Settles as the promise does; rejects when the grace is over first. One at a time. */
+  race<T>(promise: Promise<T>): Promise<T>;
+}
+
+/** The grace begins once: at the abort, or at the first pull after it if nobody was waiting then. */
+function cutAfterAbort(signal: AbortSignal, clock: Clock, options: EventsUntilOptions): Cut {
+  let refuse: ((error: unknown) => void) | undefined;
+  let grace: Disposable | undefined;
+  let over = false;
+  const cutError = (): unknown => (options.cutError === undefined ? signal.reason : options.cutError());
+  const onAbort = (): void => {
+    if (refuse === undefined || grace !== undefined) return;
+    grace = clock.after(options.graceMs ?? 25, () => {
+      over = true;
+      refuse?.(cutError());
+    });
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  return {
+    race: (promise) =>
+      new Promise((resolve, reject) => {
+        refuse = reject;
+        if (over) reject(cutError());
+        else if (signal.aborted) onAbort();
+        promise.then(
+          (value) => {
+            refuse = undefined;
+            resolve(value);
+          },
+          (error) => {
+            refuse = undefined;
+            reject(error);
+          },
+        );
+      }),
+    [Symbol.dispose]: () => {
       signal.removeEventListener("abort", onAbort);
       grace?.[Symbol.dispose]();
-    });
-  });
+    },
+  };
 }

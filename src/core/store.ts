@@ -15,12 +15,20 @@ export interface StoredRegistration {
   readonly leaseExpireTimeMs: number | undefined;
 }
 
-/** Keeps registrations. An implementation passes test/conformance/store.ts. */
+/**
+ * Keeps registrations. The caller does not overlap operations on one name. What fails throws GatewayError STORE_FAILED.
+ * An implementation passes test/conformance/store.ts.
+ */
 export interface RegistrationStore extends AsyncDisposable {
-  /** All that are kept. A damaged entry is reported by `onDamaged` and left alone; it never hides the others. */
+  /**
+   * All that are kept. A damaged entry is reported by `onDamaged`, by its tool name where that is known, and left
+   * alone; it never hides the others.
+   */
   load(onDamaged: (entry: string, problem: string) => void): Promise<readonly StoredRegistration[]>;
   /** Keeps or replaces one; durable when the promise resolves, and whole or absent after a crash at any moment. */
   put(registration: StoredRegistration): Promise<void>;
-  /** Forgets one; none of that name is fine. */
+  /** Forgets one; none of that name is fine. Durable when the promise resolves. */
   remove(name: string): Promise<void>;
+  /** Resolves when a put would work now. */
+  check(): Promise<void>;
 }

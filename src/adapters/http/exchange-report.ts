@@ -1,0 +1,50 @@
+import type { UpstreamExchange } from "../../core/call.ts";
+import type { AnswerHead } from "./exchange.ts";
+import { isCredentialHeader } from "./header-rules.ts";
+import type { HttpConfig } from "./http-config.ts";
+import type { HttpRequest } from "./request.ts";
+
+const MASK = "***";
+
+/** Most characters of a request body that are shown. */
+const MAX_BODY = 8_192;
+
+/** What was sent and got, for people, with secrets masked. `head`: absent where there was no answer. */
+export function reportExchange(config: HttpConfig, request: HttpRequest, head?: AnswerHead): UpstreamExchange {
+  const mask = maskOf(request.secret);
+  const requestHeaders: [string, string][] = [];
+  for (let i = 0; i < request.headers.length; i += 2) {
+    const name = (request.headers[i] ?? "").toLowerCase();
+    requestHeaders.push([name, mask(shownHeader(config, name, request.headers[i + 1] ?? ""))]);
+  }
+  return {
+    method: config.method,
+    url: mask(config.endpoint.origin + request.target),
+    requestHeaders,
+    requestBody: firstCharacters(mask(request.body ?? "")),
+    status: head?.status,
+    responseHeaders: Object.entries(head?.headers ?? {}).flatMap(([name, values]) =>
+      [values ?? []].flat().map((value): [string, string] => [name, isCredentialHeader(name) ? MASK : mask(value)]),
+    ),
+    firstByteMs: head?.firstByteMs,
+  };
+}
+
+function shownHeader(config: HttpConfig, name: string, value: string): string {
+  const { auth } = config;
+  if (auth !== undefined && name === auth.headerName.toLowerCase()) return auth.prefix + MASK;
+  return isCredentialHeader(name) ? MASK : Buffer.from(value, "latin1").toString("utf8");
+}
+
+/** Masks the secret wherever it shows up; a short one would tear other words apart, and is left to the redactor. */
+function maskOf(secret: string | undefined): (text: string) => string {
+  if (secret === undefined || secret.length < 6) return (text) => text;
+  const encoded = encodeURIComponent(secret.replace(/\p{Surrogate}/gu, "\ufffd"));
+  return (text) => text.replaceAll(secret, () => MASK).replaceAll(encoded, () => MASK);
+}
+
+function firstCharacters(text: string): string {
+  if (text.length <= MAX_BODY) return text;
+  const cut = text.charCodeAt(MAX_BODY - 1);
+  return text.slice(0, cut >= 0xd800 && cut <= 0xdbff ? MAX_BODY - 1 : MAX_BODY);
+}

@@ -1,0 +1,196 @@
+import type { Dispatcher } from "undici";
+import type { Clock } from "../../core/clock.ts";
+import type { Effect } from "../../core/effect.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { endedCall } from "../shared/ended-call.ts";
+import { Watchdog } from "../shared/watchdog.ts";
+import type { Connection, Connections } from "./connections.ts";
+import type { HttpConfig } from "./http-config.ts";
+import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "./lost-call.ts";
+import type { HttpRequest } from "./request.ts";
+
+/** Once as much waits for the reader, the upstream is read no further. */
+const READ_AHEAD_BYTES = 64 * 1024;
+
+/** Names in lower case; a header that came more than once has a list. */
+export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** The beginning of an answer. */
+export interface AnswerHead {
+  readonly status: number;
+  readonly headers: AnswerHeaders;
+  /** From dispatch to here. */
+  readonly firstByteMs: number;
+}
+
+/** The one value of a header; the first where it came more than once. */
+export function headerOf(head: AnswerHead, name: string): string | undefined {
+  const value = Object.hasOwn(head.headers, name) ? head.headers[name] : undefined;
+  return typeof value === "string" ? value : value?.[0];
+}
+
+/** One request and its answer, read as fast as its one reader takes it. */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #config: HttpConfig;
+  readonly #connections: Connections;
+  readonly #connection: Connection;
+  readonly #clock: Clock;
+  readonly #watchdog: Watchdog<TimeLimit>;
+  #phase: LostCall["phase"] = "connecting";
+  readonly #sentAtMs: number;
+  #head: AnswerHead | undefined;
+  #controller: Dispatcher.DispatchController | undefined;
+  readonly #chunks: Buffer[] = [];
+  #waitingBytes = 0;
+  #receivedBytes = 0;
+  #complete = false;
+  #error: GatewayError | undefined;
+  #lostBeforeAnswer = false;
+  #wake: (() => void) | undefined;
+
+  constructor(options: ExchangeOptions) {
+    this.#config = options.config;
+    this.#connections = options.connections;
+    this.#clock = options.clock;
+    this.#connection = options.connections.take(options.fresh);
+    this.#watchdog = new Watchdog(options.clock, (limit) => this.#fail(spentLimit(this.#lost(), limit)));
+    this.#sentAtMs = options.clock.monotonicMs();
+    this.#watchdog.watch("connect", this.#config.settings.timeouts.connectMs);
+    const { target, headers, body } = options.request;
+    this.#connection.dispatch({ path: target, method: this.#config.method, headers, body: body ?? null }, this);
+  }
+
+  /** What the call may have changed so far. */
+  get effect(): Effect {
+    return this.#config.readOnly || this.#phase === "connecting" ? "none" : "unknown";
+  }
+
+  /** The connection was kept from an earlier call, and was gone before anything of an answer came. */
+  get wasStale(): boolean {
+    return this.#lostBeforeAnswer && this.#connection.reused;
+  }
+
+  /** The answer's beginning, or the error where none comes. */
+  async head(): Promise<AnswerHead | GatewayError> {
+    while (this.#head === undefined) {
+      if (this.#error !== undefined) return this.#error;
+      await this.#news();
+    }
+    return this.#head;
+  }
+
+  /** The next piece of the body; `undefined` at its end. Throws a GatewayError where it does not come to its end. */
+  readonly read = async (): Promise<Buffer | undefined> => {
+    while (true) {
+      const chunk = this.#chunks.shift();
+      if (chunk !== undefined) {
+        this.#waitingBytes -= chunk.length;
+        return chunk;
+      }
+      if (this.#complete) return undefined;
+      // What came before an error was read first.
+      if (this.#error !== undefined) throw this.#error;
+      this.#watchdog.watch("idle", this.#config.settings.timeouts.idleMs);
+      const news = this.#news();
+      this.#controller?.resume();
+      await news;
+      this.#watchdog.rest();
+    }
+  };
+
+  /** Ends the exchange with the reason of a signal, closing its connection. */
+  abort(reason: unknown): void {
+    this.#fail(endedCall(reason, this.effect));
+  }
+
+  /** Frees everything; an answer that was not read to its end is given up with its connection. */
+  close(): void {
+    this.#watchdog[Symbol.dispose]();
+    if (this.#complete || this.#error !== undefined) return;
+    this.#fail(new GatewayError("CALL_CANCELLED", `${this.#config.tool.name}: the answer was given up`));
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#connection.countRequest();
+    this.#controller = controller;
+    this.#phase = "waiting";
+    this.#watchdog.watch("read", this.#config.settings.timeouts.readMs);
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: AnswerHeaders): void {
+    // 103 Early Hints and their like come before the answer.
+    if (status < 200) return;
+    this.#phase = "answering";
+    this.#head = { status, headers, firstByteMs: this.#clock.monotonicMs() - this.#sentAtMs };
+    this.#watchdog.rest();
+    this.#notify();
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#error !== undefined) return;
+    this.#chunks.push(chunk);
+    this.#receivedBytes += chunk.length;
+    this.#waitingBytes += chunk.length;
+    if (this.#waitingBytes >= READ_AHEAD_BYTES) controller.pause();
+    this.#notify();
+  }
+
+  onResponseEnd(): void {
+    if (this.#error !== undefined) return;
+    if (this.#connection.broken) {
+      this.#fail(brokenConnection(this.#lost(), undefined));
+      return;
+    }
+    this.#complete = true;
+    this.#watchdog[Symbol.dispose]();
+    this.#connections.giveBack(this.#connection);
+    this.#notify();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    this.#lostBeforeAnswer = this.#head === undefined && this.#phase === "waiting" && this.#error === undefined;
+    this.#fail(brokenConnection(this.#lost(), error));
+  }
+
+  #lost(): LostCall {
+    return {
+      tool: this.#config.tool.name,
+      origin: this.#config.endpoint.origin,
+      effect: this.effect,
+      phase: this.#phase,
+      receivedBytes: this.#receivedBytes,
+      timeouts: this.#config.settings.timeouts,
+    };
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#complete || this.#error !== undefined) return;
+    this.#error = error;
+    this.#watchdog[Symbol.dispose]();
+    this.#connections.destroy(this.#connection);
+    this.#notify();
+  }
+
+  /** Resolves at the next thing that happens. */
+  #news(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}
+
+/** What an exchange needs. */
+export interface ExchangeOptions {
+  readonly config: HttpConfig;
+  readonly connections: Connections;
+  readonly clock: Clock;
+  readonly request: HttpRequest;
+  /** Use a connection that was never used. */
+  readonly fresh: boolean;
+}

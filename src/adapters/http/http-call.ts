@@ -1,0 +1,153 @@
+import type { CallContext, ToolCall, UpstreamEvent, UpstreamResult } from "../../core/call.ts";
+import type { Clock } from "../../core/clock.ts";
+import { GatewayError } from "../../core/errors.ts";
+import type { SecretSource } from "../../core/secrets.ts";
+import { endedCall } from "../shared/ended-call.ts";
+import { type Answer, deltaReader, isStreamed, readBeginning, readResult } from "./answer.ts";
+import type { Connections } from "./connections.ts";
+import { decodedBody } from "./decompress.ts";
+import { type AnswerHead, Exchange, headerOf } from "./exchange.ts";
+import { reportExchange } from "./exchange-report.ts";
+import { effectOf, MAX_FAILURE_BYTES, statusFailure, unreadableFailure } from "./failure.ts";
+import type { HttpConfig } from "./http-config.ts";
+import { parseMediaType } from "./media-type.ts";
+import { assembleRequest, type HttpRequest } from "./request.ts";
+import { UnreadableAnswer } from "./unreadable-answer.ts";
+
+/** What the calls of one tool have in common. */
+export interface HttpCallEnvironment {
+  readonly config: HttpConfig;
+  readonly connections: Connections;
+  readonly clock: Clock;
+  readonly secrets: SecretSource;
+  /** The calls that run, each from its first event to its last. */
+  readonly running: Set<HttpCall>;
+}
+
+/** One call of an HTTP tool. */
+export class HttpCall {
+  readonly #environment: HttpCallEnvironment;
+  readonly #call: ToolCall;
+  readonly #context: CallContext;
+  #exchange: Exchange | undefined;
+  #stopped: GatewayError | undefined;
+
+  constructor(environment: HttpCallEnvironment, call: ToolCall, context: CallContext) {
+    this.#environment = environment;
+    this.#call = call;
+    this.#context = context;
+  }
+
+  /** Ends the call at once with this reason, closing its connection. */
+  stop(reason: unknown): void {
+    this.#stopped ??= endedCall(reason, this.#exchange?.effect ?? "none");
+    this.#exchange?.abort(this.#stopped);
+  }
+
+  /** Runs the call. Throws GatewayError only. */
+  async *events(): AsyncGenerator<UpstreamEvent, void, undefined> {
+    const { signal } = this.#context;
+    const { running } = this.#environment;
+    const onAbort = (): void => this.stop(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    running.add(this);
+    try {
+      if (signal.aborted) onAbort();
+      const request = this.#assemble();
+      if (this.#call.validateOnly) {
+        yield* this.#validated(request);
+        return;
+      }
+      const { exchange, head } = await this.#begin(request);
+      if (this.#context.explain) yield this.#report(request, head);
+      if (head instanceof GatewayError) throw head;
+      const answer = this.#open(exchange, head);
+      try {
+        if (isStreamed(answer)) {
+          const deltas = deltaReader(answer);
+          for (let texts = await deltas.next(); texts !== undefined; texts = await deltas.next()) {
+            for (const text of texts) yield this.#delta(text);
+          }
+        }
+        yield { type: "upstream-result", result: await this.#result(answer) };
+      } catch (error) {
+        if (!(error instanceof UnreadableAnswer)) throw error;
+        yield { type: "upstream-result", result: unreadableFailure(answer, error) };
+      } finally {
+        answer.body[Symbol.dispose]();
+      }
+    } catch (error) {
+      throw GatewayError.from(error);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      running.delete(this);
+      this.#exchange?.close();
+    }
+  }
+
+  #assemble(): HttpRequest {
+    if (this.#stopped !== undefined) throw this.#stopped;
+    const { config, secrets } = this.#environment;
+    return assembleRequest(config, this.#call.arguments, { secrets, traceparent: this.#context.traceparent });
+  }
+
+  async *#validated(request: HttpRequest): AsyncGenerator<UpstreamEvent, void, undefined> {
+    if (this.#context.explain) yield this.#report(request);
+    yield { type: "upstream-result", result: { content: [], effect: "none" } };
+  }
+
+  /** Sends the request and waits for the answer's beginning. */
+  async #begin(request: HttpRequest): Promise<BegunExchange> {
+    const exchange = this.#send(request, false);
+    const head = await exchange.head();
+    if (this.#stopped !== undefined) return { exchange, head: this.#stopped };
+    if (!exchange.wasStale || !this.#environment.config.readOnly) return { exchange, head };
+    // The upstream closed a kept connection just as it was used. What changes nothing is safe to send again.
+    const second = this.#send(request, true);
+    return { exchange: second, head: await second.head() };
+  }
+
+  #send(request: HttpRequest, fresh: boolean): Exchange {
+    const { config, connections, clock } = this.#environment;
+    this.#exchange = new Exchange({ config, connections, clock, request, fresh });
+    return this.#exchange;
+  }
+
+  /** A piece of output. What came before the call was stopped is not given on after it. */
+  #delta(text: string): UpstreamEvent {
+    if (this.#stopped !== undefined) throw this.#stopped;
+    return { type: "upstream-delta", text };
+  }
+
+  #report(request: HttpRequest, head?: AnswerHead | GatewayError): UpstreamEvent {
+    const answered = head instanceof GatewayError ? undefined : head;
+    return { type: "exchange", exchange: reportExchange(this.#environment.config, request, answered) };
+  }
+
+  #open(exchange: Exchange, head: AnswerHead): Answer {
+    const { config } = this.#environment;
+    return {
+      config,
+      head,
+      media: parseMediaType(headerOf(head, "content-type")),
+      effect: effectOf(head.status, config.readOnly),
+      body: decodedBody(exchange.read, headerOf(head, "content-encoding")),
+    };
+  }
+
+  async #result(answer: Answer): Promise<UpstreamResult> {
+    const { head, effect, body } = answer;
+    if (head.status >= 300) {
+      const beginning = await readBeginning(body.read, MAX_FAILURE_BYTES);
+      return statusFailure(answer, beginning, this.#environment.clock);
+    }
+    if (isStreamed(answer)) return { content: [], upstreamCode: head.status, effect };
+    return readResult(answer);
+  }
+}
+
+interface BegunExchange {
+  readonly exchange: Exchange;
+  /** The error where no answer came. */
+  readonly head: AnswerHead | GatewayError;
+}

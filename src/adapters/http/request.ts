@@ -1,0 +1,124 @@
+import { GatewayError } from "../../core/errors.ts";
+import { type JsonObject, type JsonValue, jsonPointer, stringifyJson } from "../../core/json.ts";
+import type { SecretSource } from "../../core/secrets.ts";
+import { bodyValue, fillBody } from "./body-template.ts";
+import { headerBytes, holdsControl } from "./header-rules.ts";
+import type { HttpConfig } from "./http-config.ts";
+import { fillText, ValueRefused } from "./text-template.ts";
+import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
+
+/** A request ready to be sent. */
+export interface HttpRequest {
+  /** Path and query, encoded. */
+  readonly target: string;
+  /** Name and value in turn. */
+  readonly headers: string[];
+  readonly body: string | undefined;
+  /** The secret in it, for masking. */
+  readonly secret: string | undefined;
+}
+
+/** What a request is made of besides the arguments. */
+export interface RequestSources {
+  readonly secrets: SecretSource;
+  readonly traceparent: string | undefined;
+}
+
+/** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/**
+ * Fills in everything a request needs.
+ *
+ * @throws GatewayError TEMPLATE_VALUE_REFUSED for an argument that cannot stand where it belongs; SECRET_MISSING.
+ */
+export function assembleRequest(config: HttpConfig, args: JsonObject, sources: RequestSources): HttpRequest {
+  try {
+    const target = fillTarget(config, args);
+    const body = fillRequestBody(config, args);
+    const headers = fillHeaders(config, args);
+    if (body !== undefined && !config.hasContentType) headers.push("content-type", "application/json");
+    if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
+      headers.push("traceparent", sources.traceparent);
+    const secret = addSecret(config, sources.secrets, headers);
+    return { target, headers, body, secret };
+  } catch (error) {
+    if (!(error instanceof ValueRefused)) throw error;
+    const text = `${config.tool.name}: argument \`${error.param}\` ${error.message}; the upstream was not reached`;
+    throw new GatewayError("TEMPLATE_VALUE_REFUSED", text, {
+      violations: [{ field: jsonPointer([error.param]), description: error.message, reason: "REFUSED_BY_TEMPLATE" }],
+      metadata: { tool: config.tool.name, param: error.param },
+    });
+  }
+}
+
+function fillTarget(config: HttpConfig, args: JsonObject): string {
+  let query = fillQuery(config.endpoint.query, args) + fillQuery(config.query, args);
+  if (config.rest === "query") {
+    for (const param of restOf(config, args)) {
+      if (config.queryNames.has(param)) throw new ValueRefused(param, "would set what the declaration sets");
+      query += queryValue(encodePlain(param), { param }, args);
+    }
+  }
+  const path = fillPath(config.endpoint, args);
+  return query === "" ? path : `${path}?${query.slice(1)}`;
+}
+
+function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefined {
+  if (config.body !== undefined) {
+    const [extra] = restOf(config, args);
+    if (extra !== undefined) throw new ValueRefused(extra, "has no place in the request");
+    const body = fillBody(config.body, args, config.keepsNull);
+    return body === undefined ? undefined : stringifyJson(body);
+  }
+  if (config.rest !== "body") return undefined;
+  const rest = restOf(config, args);
+  if (rest.length === 0 && !config.hasRest) return undefined;
+  const entries: [string, JsonValue][] = [];
+  for (const param of rest) {
+    const value = bodyValue({ param }, args, config.keepsNull);
+    if (value !== undefined) entries.push([param, value]);
+  }
+  return stringifyJson(Object.fromEntries(entries));
+}
+
+/** Arguments that no template names. */
+function restOf(config: HttpConfig, args: JsonObject): string[] {
+  return Object.keys(args).filter((name) => !config.named.has(name));
+}
+
+function fillHeaders(config: HttpConfig, args: JsonObject): string[] {
+  const headers = [...config.fixedHeaders];
+  for (const { name, parts } of config.headers) {
+    const value = fillText(parts, args, "a header");
+    if (value === undefined) continue;
+    if (holdsControl(value)) {
+      const reference = parts.find((part) => typeof part !== "string");
+      const param = typeof reference === "object" ? reference.param : name;
+      throw new ValueRefused(param, `holds a line break or control character, which header \`${name}\` cannot carry`);
+    }
+    headers.push(name, headerBytes(value));
+  }
+  return headers;
+}
+
+/** Adds the secret's header, last. Resolved at each request, so that a changed secret is in force at once. */
+function addSecret(config: HttpConfig, secrets: SecretSource, headers: string[]): string | undefined {
+  const { auth, tool } = config;
+  if (auth === undefined) return undefined;
+  if (!secrets.has(auth.secretRef)) throw unusableSecret(tool.name, auth.secretRef, "is not set");
+  const secret = secrets.resolve(auth.secretRef);
+  if (holdsControl(secret)) {
+    const why = "holds a line break or control character, which no header can carry";
+    throw unusableSecret(tool.name, auth.secretRef, why);
+  }
+  headers.push(auth.headerName, headerBytes(auth.prefix + secret));
+  return secret;
+}
+
+function unusableSecret(tool: string, reference: string, why: string): GatewayError {
+  return new GatewayError("SECRET_MISSING", `${tool}: secret ${reference} ${why}; the upstream was not reached`, {
+    modelMessage: `${tool}: the gateway has no credential for this tool; its operator must set one`,
+    metadata: { tool, secret: reference },
+  });
+}

@@ -1,0 +1,46 @@
+declare global {
+  interface String {
+    /** Source: https://tc39.es/ecma262/#sec-string.prototype.towellformed. */
+    toWellFormed(): string;
+  }
+}
+
+/** The text with every half of a surrogate pair that stands alone replaced by U+FFFD, so that it can be sent as UTF-8. */
+export function wellFormed(text: string): string {
+  return text.toWellFormed();
+}
+
+/** How many Unicode code points the text has. */
+export function codePointCount(text: string): number {
+  let count = text.length;
+  for (let i = 0; i < text.length - 1; i++) if (isHigh(text, i) && isLow(text, i + 1)) count--;
+  return count;
+}
+
+/** Index after the first `count` code points; the text's length where it has no more. */
+export function headIndex(text: string, count: number): number {
+  if (text.length <= count) return text.length;
+  let index = 0;
+  for (let left = count; left > 0 && index < text.length; left--)
+    index += isHigh(text, index) && isLow(text, index + 1) ? 2 : 1;
+  return index;
+}
+
+/** Index of the last `count` code points; 0 where the text has no more. */
+export function tailIndex(text: string, count: number): number {
+  if (text.length <= count) return 0;
+  let index = text.length;
+  for (let left = count; left > 0 && index > 0; left--)
+    index -= isLow(text, index - 1) && isHigh(text, index - 2) ? 2 : 1;
+  return index;
+}
+
+function isHigh(text: string, index: number): boolean {
+  const unit = text.charCodeAt(index);
+  return unit >= 0xd800 && unit <= 0xdbff;
+}
+
+function isLow(text: string, index: number): boolean {
+  const unit = text.charCodeAt(index);
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}

@@ -1,0 +1,249 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
+import { httpAdapter } from "../../../src/adapters/http/index.ts";
+import type { AdapterSettings, Configured, Upstream } from "../../../src/core/adapter.ts";
+import type { CallContext, ToolCall, UpstreamEvent, UpstreamExchange, UpstreamResult } from "../../../src/core/call.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
+import type { JsonObject } from "../../../src/core/json.ts";
+import { silentLogger } from "../../../src/core/logger.ts";
+import { ANONYMOUS } from "../../../src/core/principal.ts";
+import type { DeclaredTool } from "../../../src/core/tool.ts";
+import { createEnvironmentSecrets } from "../../../src/secrets/environment-secrets.ts";
+import { SecretMemory } from "../../../src/secrets/secret-memory.ts";
+
+/** A request as an upstream saw it. */
+export interface SeenRequest {
+  readonly method: string;
+  /** Path and query as they came, not decoded. */
+  readonly target: string;
+  /** Names in lower case. */
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+/** A real HTTP server on loopback. */
+export interface TestUpstream extends AsyncDisposable {
+  readonly origin: string;
+  readonly port: number;
+  readonly requests: readonly SeenRequest[];
+  /** Every connection that was made, closed ones too. */
+  readonly sockets: readonly Socket[];
+  /** The next request that comes, its body read. */
+  nextRequest(): Promise<SeenRequest>;
+}
+
+type Respond = (response: ServerResponse, request: SeenRequest) => void;
+
+/** Starts an upstream that answers each request, once its body is there. */
+export async function startUpstream(respond: Respond, host = "127.0.0.1"): Promise<TestUpstream> {
+  const requests: SeenRequest[] = [];
+  const waiting: ((request: SeenRequest) => void)[] = [];
+  const server = createServer((incoming, response) => {
+    void readBody(incoming).then((body) => {
+      const { method = "", url: target = "", headers } = incoming;
+      const request = { method, target, headers, body };
+      requests.push(request);
+      for (const resolve of waiting.splice(0)) resolve(request);
+      respond(response, request);
+    });
+  });
+  const tcp = await listen(server, host);
+  return {
+    ...tcp,
+    requests,
+    nextRequest: () => new Promise((resolve) => waiting.push(resolve)),
+  };
+}
+
+/** An upstream that answers every request with the same JSON. */
+export function startJsonUpstream(value: unknown = { code: 0 }): Promise<TestUpstream> {
+  return startUpstream((response) => sendJson(response, 200, value));
+}
+
+/** Answers with JSON. */
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** Answers with bytes of a content type. */
+export function send(response: ServerResponse, contentType: string, body: string | Uint8Array): void {
+  response.writeHead(200, { "content-type": contentType });
+  response.end(body);
+}
+
+/** A TCP server that can break the rules of HTTP. `onData` gets each connection and what came on it. */
+export async function startRawUpstream(
+  onData: (socket: Socket, text: string) => void,
+): Promise<Omit<TestUpstream, "requests" | "nextRequest">> {
+  const server = createTcpServer((socket) => socket.on("data", (data) => onData(socket, data.toString("latin1"))));
+  return listen(server, "127.0.0.1");
+}
+
+async function listen(server: TcpServer, host: string): Promise<Omit<TestUpstream, "requests" | "nextRequest">> {
+  const sockets: Socket[] = [];
+  server.on("connection", (socket: Socket) => {
+    // A client that goes away is what many tests are about.
+    socket.on("error", () => undefined);
+    sockets.push(socket);
+  });
+  server.listen(0, host);
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    origin: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    port,
+    sockets,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+      await once(server, "close");
+    },
+  };
+}
+
+async function readBody(incoming: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+/** What a test declares. */
+export interface ToolOptions {
+  /** Default `order_status`. */
+  readonly name?: string;
+  /** The HTTP keys. */
+  readonly keys: JsonObject;
+  /** Properties of the input schema; all are required unless `required` says otherwise. */
+  readonly params?: JsonObject;
+  readonly required?: readonly string[];
+  /** Instead of the two above. */
+  readonly inputSchema?: JsonObject;
+  readonly delivery?: DeclaredTool["delivery"];
+  readonly hints?: DeclaredTool["hints"];
+  readonly format?: AdapterSettings["format"];
+  readonly timeouts?: Partial<AdapterSettings["timeouts"]>;
+  readonly maxResponseBytes?: number;
+  readonly environment?: Record<string, string | undefined>;
+  readonly clock?: Clock;
+  readonly changed?: () => void;
+}
+
+/** Compiles a declaration. */
+export function configure(options: ToolOptions): Configured<unknown> {
+  const properties = options.params ?? {};
+  const tool: DeclaredTool = {
+    name: options.name ?? "order_status",
+    title: "",
+    description: "Looks an order up",
+    kind: "http",
+    inputSchema: options.inputSchema ?? {
+      type: "object",
+      properties,
+      required: options.required ?? Object.keys(properties),
+      additionalProperties: false,
+    },
+    outputSchema: undefined,
+    hints: options.hints ?? {},
+    labels: {},
+    delivery: options.delivery ?? "conclusive",
+    enabled: true,
+  };
+  return httpAdapter.configure(options.keys, tool, {
+    timeouts: { connectMs: 60_000, readMs: 60_000, idleMs: 60_000, ...options.timeouts },
+    maxResponseBytes: options.maxResponseBytes ?? 1024 * 1024,
+    format: options.format ?? "auto",
+  });
+}
+
+/** Messages of a declaration that is refused, each after its pointer. */
+export function problemsOf(options: ToolOptions): string[] {
+  const configured = configure(options);
+  return configured.ok ? [] : configured.issues.map((issue) => `${issue.pointer} ${issue.message}`);
+}
+
+/** Compiles and opens a tool. Fails where the declaration is refused. */
+export async function openTool(options: ToolOptions): Promise<Upstream> {
+  const configured = configure(options);
+  if (!configured.ok) throw new Error(JSON.stringify(configured.issues));
+  const deps = {
+    clock: options.clock ?? systemClock,
+    logger: silentLogger,
+    secrets: createEnvironmentSecrets(options.environment ?? {}, new SecretMemory()),
+    changed: options.changed ?? (() => undefined),
+  };
+  return httpAdapter.open(configured.config as never, deps, new AbortController().signal);
+}
+
+/** How a test calls. */
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+  readonly explain?: boolean;
+  readonly validateOnly?: boolean;
+  readonly traceparent?: string;
+}
+
+/** A call's events as they come. */
+export function invoke(tool: Upstream, args: JsonObject = {}, options: CallOptions = {}): AsyncIterable<UpstreamEvent> {
+  const toolCall: ToolCall = {
+    tool: "order_status",
+    arguments: args,
+    validateOnly: options.validateOnly ?? false,
+    maxLength: undefined,
+  };
+  return tool.invoke(toolCall, contextFor(options));
+}
+
+/** Facts of a call that never ends by itself. */
+function contextFor(options: CallOptions): CallContext {
+  return {
+    callId: "0190f3a0-0000-7000-8000-000000000000",
+    principal: ANONYMOUS,
+    signal: options.signal ?? new AbortController().signal,
+    deadlineMs: Number.MAX_SAFE_INTEGER,
+    attempt: 1,
+    explain: options.explain ?? false,
+    sessionId: undefined,
+    turnId: undefined,
+    taskId: undefined,
+    toolCallId: undefined,
+    traceparent: options.traceparent,
+    logger: silentLogger,
+  };
+}
+
+/** What a call came to. */
+export interface Outcome {
+  readonly deltas: readonly string[];
+  readonly exchange: UpstreamExchange | undefined;
+  /** Absent where the call failed. */
+  readonly result: UpstreamResult | undefined;
+  readonly error: GatewayError | undefined;
+}
+
+/** Calls and reads everything. An error that is no GatewayError fails the test. */
+export async function call(tool: Upstream, args: JsonObject = {}, options: CallOptions = {}): Promise<Outcome> {
+  const deltas: string[] = [];
+  let exchange: UpstreamExchange | undefined;
+  let result: UpstreamResult | undefined;
+  try {
+    for await (const event of invoke(tool, args, options)) {
+      if (result !== undefined) throw new Error("an event after the result");
+      if (event.type === "upstream-delta") deltas.push(event.text);
+      else if (event.type === "exchange") exchange = event.exchange;
+      else if (event.type === "upstream-result") result = event.result;
+    }
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { deltas, exchange, result: undefined, error };
+  }
+  return { deltas, exchange, result, error: undefined };
+}
+
+/** Resolves when a socket is closed. */
+export async function closed(socket: Socket | undefined): Promise<void> {
+  if (socket === undefined) throw new Error("no connection was made");
+  if (!socket.closed) await new Promise<void>((resolve) => socket.once("close", () => resolve()));
+}

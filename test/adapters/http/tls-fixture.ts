@@ -1,0 +1,25 @@
+import type { RequestListener } from "node:http";
+import { createServer, type Server } from "node:https";
+
+/** A certificate for localhost and 127.0.0.1 that vouches for itself, valid from 2020 to 2120, and its key: for tests alone. */
+export const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBaDCCAQ2gAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAlsb2NhbGhv
+c3QwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBQxEjAQBgNVBAMM
+CWxvY2FsaG9zdDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABMjHhyvr0r8rNaTB
+x0phW+ePH30zOXBJw2xi7HMblrrBO0AvkfY+bPV1Hme6Tr7zkurMwZukUktkECX8
+crnZLTWjTjBMMA8GA1UdEwEB/wQFMAMBAf8wGgYDVR0RBBMwEYIJbG9jYWxob3N0
+hwR/AAABMB0GA1UdDgQWBBQw4M+LZHAZjFLGvPgbzm6IOAcdkjAKBggqhkjOPQQD
+AgNJADBGAiEAuNcuTSaRJBiqypsaOdI1Dwc/wgdMOo7/+TVOnzAQFDACIQCpQbQf
+4ZXzuiSoZTSXRplJefjkJpykPalyGA89c9G1Hw==
+-----END CERTIFICATE-----`;
+
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgpDjP6IeQ280Hr0Mj
+yjL0aaNrvHd+LUknI2mTJuvMW4ehRANCAATIx4cr69K/KzWkwcdKYVvnjx99Mzlw
+ScNsYuxzG5a6wTtAL5H2Pmz1dR5nuk6+85LqzMGbpFJLZBAl/HK52S01
+-----END PRIVATE KEY-----`;
+
+/** An HTTPS server with {@link CERTIFICATE}; not listening yet. */
+export function createTlsServer(listener: RequestListener): Server {
+  return createServer({ cert: CERTIFICATE, key: KEY }, listener);
+}
