@@ -1,0 +1,126 @@
+import { readdir } from "node:fs/promises";
+import type { ProbeReport } from "../core/adapter.ts";
+import type { Clock } from "../core/clock.ts";
+import { GatewayError } from "../core/errors.ts";
+import type { CheckResult, DeclarationProblem } from "../core/registry.ts";
+import { linkSignals, raceSignal } from "../core/signal.ts";
+import type { RegistrationStore } from "../core/store.ts";
+import { mapConcurrently } from "./concurrent.ts";
+import { errorCode, unreadable } from "./file-stat.ts";
+import { positioned } from "./registry-errors.ts";
+import type { Snapshot } from "./snapshot.ts";
+import type { ToolEntry } from "./tool-entry.ts";
+
+const PROBE_CONCURRENCY = 16;
+const PROBE_LIMIT_MS = 5_000;
+/** After this long no further upstream is probed, so that all is over within 20 s. */
+const PROBING_LIMIT_MS = 12_000;
+const LOCAL_LIMIT_MS = 5_000;
+
+/** What is examined. */
+export interface Examined {
+  readonly clock: Clock;
+  readonly snapshot: Snapshot;
+  /** The tools folder. */
+  readonly folder: string;
+  readonly store: RegistrationStore;
+}
+
+/** Examines folder, store, declarations and every tool's upstream, each once, within 20 s. @throws the signal's reason. */
+export async function diagnose(examined: Examined, signal: AbortSignal): Promise<readonly CheckResult[]> {
+  const { snapshot, clock } = examined;
+  const endMs = clock.monotonicMs() + PROBING_LIMIT_MS;
+  const [folder, store, tools] = await Promise.all([
+    checkFolder(examined, signal),
+    checkStore(examined, signal),
+    mapConcurrently(snapshot.tools, PROBE_CONCURRENCY, (entry) => checkTool(entry, clock, endMs, signal)),
+  ]);
+  return [folder, store, ...snapshot.problems.map(problemCheck), ...tools.flat()];
+}
+
+async function checkFolder({ folder, clock }: Examined, signal: AbortSignal): Promise<CheckResult> {
+  const subject = `tools folder ${folder}`;
+  try {
+    const entries = await within(clock, LOCAL_LIMIT_MS, signal, () => readdir(folder));
+    return { subject, status: "ok", message: `readable, ${entries.length} entries`, mend: "" };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof GatewayError) return failed(subject, error.message, "Check the file system.");
+    const code = errorCode(error);
+    if (code === "ENOENT")
+      return failed(subject, "does not exist", "Create it, or set `tools.folder` in gateway.yaml.");
+    return failed(subject, unreadable(code), "Make it a folder that the gateway's user can read.");
+  }
+}
+
+async function checkStore({ store, clock }: Examined, signal: AbortSignal): Promise<CheckResult> {
+  const subject = "registrations on disk";
+  try {
+    await within(clock, LOCAL_LIMIT_MS, signal, () => store.check());
+    return { subject, status: "ok", message: "can be written", mend: "" };
+  } catch (error) {
+    signal.throwIfAborted();
+    return failed(subject, GatewayError.from(error).message, "Check space and permissions of the state folder.");
+  }
+}
+
+function problemCheck(problem: DeclarationProblem): CheckResult {
+  const subject = problem.source;
+  const message = positioned(problem.line, problem.column, problem.message);
+  if (problem.note) return { subject, status: "warning", message, mend: "Follow the note, or leave it as it is." };
+  const mend = problem.lastGoodServing
+    ? "Correct the place named; until then the last good version serves."
+    : "Correct the place named; until then the tool is not there.";
+  return failed(subject, message, mend);
+}
+
+async function checkTool(
+  entry: ToolEntry,
+  clock: Clock,
+  endMs: number,
+  signal: AbortSignal,
+): Promise<readonly CheckResult[]> {
+  const subject = `tool ${entry.definition.name}`;
+  const { state, reason } = entry.availability;
+  if (entry.open === undefined) return [{ subject, status: "ok", message: `${state}: ${reason}`, mend: "" }];
+  const { upstream } = entry.open;
+  if (clock.monotonicMs() >= endMs) {
+    return [{ subject, status: "warning", message: "not probed: time is up", mend: "Probe it by calling the tool." }];
+  }
+  const probe = await within(clock, PROBE_LIMIT_MS, signal, (limit) => upstream.probe(limit)).catch(
+    (error: unknown): ProbeReport => {
+      signal.throwIfAborted();
+      return {
+        ok: false,
+        message: GatewayError.from(error).message,
+        mend: "Look at the upstream and the gateway's log.",
+      };
+    },
+  );
+  const checks: CheckResult[] = [];
+  if (state !== "ready") {
+    const mend = probe.mend === "" ? "Correct what the reason names." : probe.mend;
+    checks.push({ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend });
+  }
+  if (!probe.ok && probe.message !== reason) checks.push(failed(subject, probe.message, probe.mend));
+  return checks.length > 0 ? checks : [{ subject, status: "ok", message: probe.message, mend: "" }];
+}
+
+/** Runs a task that is cancelled and left behind after a limit. @throws the task's error, the signal's reason, or GatewayError UPSTREAM_TIMEOUT. */
+async function within<T>(
+  clock: Clock,
+  limitMs: number,
+  signal: AbortSignal,
+  task: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using link = linkSignals(signal);
+  using _limit = clock.after(limitMs, () => {
+    link.abort(new GatewayError("UPSTREAM_TIMEOUT", `no answer within ${limitMs / 1000} s`));
+  });
+  link.signal.throwIfAborted();
+  return await raceSignal(task(link.signal), link.signal);
+}
+
+function failed(subject: string, message: string, mend: string): CheckResult {
+  return { subject, status: "failed", message, mend };
+}

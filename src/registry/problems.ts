@@ -1,0 +1,30 @@
+import { GatewayError } from "../core/errors.ts";
+import type { DeclarationProblem } from "../core/registry.ts";
+import type { Claim } from "./tool-entry.ts";
+
+/** A problem of a whole source. */
+export function sourceProblem(source: string, message: string, note = false): DeclarationProblem {
+  return { source, line: 0, column: 0, message, lastGoodServing: false, note };
+}
+
+/** That a name was taken already when a source declared it. */
+export function conflictProblem(claim: Claim, holder: string): DeclarationProblem {
+  const first = holder.startsWith("api:") ? "was registered over the wire" : `is declared in ${holder}`;
+  const message =
+    `tool "${claim.name}" ${first}, which came first and has the name; ` +
+    `the one in ${claim.source} does not serve until one of the two gets another name`;
+  return sourceProblem(claim.source, message);
+}
+
+/** That the upstream of a declaration could not be opened; what an adapter throws by mistake stays in the log. */
+export function openProblem(error: unknown): string {
+  const known = error instanceof GatewayError && error.reason !== "INTERNAL";
+  return known
+    ? `cannot be opened: ${error.message}`
+    : "cannot be opened because of a fault in the gateway; the log line upstream-open-failed has the cause";
+}
+
+/** Whether two lists say the same. */
+export function sameProblems(a: readonly DeclarationProblem[], b: readonly DeclarationProblem[]): boolean {
+  return a.length === b.length && JSON.stringify(a) === JSON.stringify(b);
+}

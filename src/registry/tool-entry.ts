@@ -1,0 +1,88 @@
+import { createHash } from "node:crypto";
+import { canonicalJson, type JsonObject } from "../core/json.ts";
+import type { ToolView } from "../core/registry.ts";
+import type { Availability, ToolDefinition, ToolHints } from "../core/tool.ts";
+import type { Declaration } from "./declaration.ts";
+import type { OpenTool } from "./open-tool.ts";
+
+/** That a source declares a tool. Replaced, never edited. */
+export interface Claim {
+  readonly name: string;
+  /** `file:weather.yaml` or `api:NAME`; unique. */
+  readonly source: string;
+  readonly declaration: Declaration;
+  /** Milliseconds since the epoch. */
+  readonly createTimeMs: number;
+  /** Milliseconds since the epoch. */
+  readonly updateTimeMs: number;
+  /** Milliseconds since the epoch. */
+  readonly leaseExpireTimeMs: number | undefined;
+}
+
+const READY: Availability = { state: "ready", reason: "" };
+
+/** A tool as the snapshot holds it. Its availability is what it is at the moment it is read. */
+export class ToolEntry implements ToolView {
+  readonly claim: Claim;
+  /** Absent for a tool that is disabled: nothing is opened for it. */
+  readonly open: OpenTool | undefined;
+  readonly definition: ToolDefinition;
+
+  constructor(claim: Claim, open: OpenTool | undefined, definition: ToolDefinition) {
+    this.claim = claim;
+    this.open = open;
+    this.definition = definition;
+  }
+
+  get availability(): Availability {
+    if (!this.definition.enabled) {
+      return { state: "disabled", reason: `\`enabled: false\` in ${this.definition.source}` };
+    }
+    return this.open?.upstream.availability() ?? READY;
+  }
+}
+
+/** The definition that follows from a claim; one of the same version lends its digest, which is costly to compute. */
+export function buildDefinition(claim: Claim, alias: string, earlier: ToolDefinition | undefined): ToolDefinition {
+  const { tool, digest, policy } = claim.declaration;
+  return {
+    ...tool,
+    alias,
+    source: claim.source.startsWith("api:") ? "api" : claim.source,
+    etag: digest,
+    contractDigest: earlier?.etag === digest ? earlier.contractDigest : contractDigest(tool),
+    createTimeMs: claim.createTimeMs,
+    updateTimeMs: claim.updateTimeMs,
+    defaultTimeoutMs: policy.totalMs,
+    toolsets: [],
+    leaseExpireTimeMs: claim.leaseExpireTimeMs,
+  };
+}
+
+/** Whether two definitions of one tool name are the same to everybody who reads them. */
+export function sameDefinition(a: ToolDefinition, b: ToolDefinition): boolean {
+  return (
+    a.etag === b.etag &&
+    a.alias === b.alias &&
+    a.source === b.source &&
+    a.createTimeMs === b.createTimeMs &&
+    a.updateTimeMs === b.updateTimeMs &&
+    a.leaseExpireTimeMs === b.leaseExpireTimeMs
+  );
+}
+
+function contractDigest(tool: Declaration["tool"]): string {
+  const contract: JsonObject = {
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    outputSchema: tool.outputSchema ?? null,
+    hints: hintsOf(tool.hints),
+  };
+  return createHash("sha256").update(canonicalJson(contract)).digest("hex");
+}
+
+/** An unknown hint is left out, so that `undefined` and absent give one digest. */
+function hintsOf(hints: ToolHints): JsonObject {
+  return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined));
+}
