@@ -1,0 +1,60 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type EffectName, effectName } from "./errors.ts";
+import type { CallExplanation, CallStats, ToolFailure, ToolResult } from "./gen/toolgate/v1/call_pb.ts";
+import { type JsonValue, parseExact } from "./json.ts";
+
+/** How a call that reached the tool ended. */
+export interface CallOutcome {
+  /** The gateway's id of the call; its log has the line. */
+  readonly callId: string;
+  /** What came back. Undefined with `validateOnly`. */
+  readonly result: ToolResult | undefined;
+  /** Set when the tool itself reported failure. Give `modelText()` to the model: it can often mend its call. */
+  readonly failure: ToolFailure | undefined;
+  /** Whether the call changed anything. */
+  readonly effect: EffectName;
+  /** Attempts made at the upstream. */
+  readonly attempts: number;
+  /** Whole time in the gateway, in milliseconds. */
+  readonly totalMs: number;
+  /** Set when `explain` was asked for. */
+  readonly explanation: CallExplanation | undefined;
+  /** Text parts, joined by newlines. In a stream: only those that were not sent as output before. */
+  text(): string;
+  /**
+   * The structured result; undefined where the result is text or bytes. Integers beyond 2^53 come as `bigint`.
+   * `result.structuredJson` has the text itself.
+   */
+  structured(): JsonValue | undefined;
+  /** One text to hand to a model: the failure's message, or the structured result as JSON text, or the text. */
+  modelText(): string;
+}
+
+/** What a response and a `completed` event have in common. */
+interface OutcomeParts {
+  readonly result?: ToolResult | undefined;
+  readonly stats?: CallStats | undefined;
+  readonly explanation?: CallExplanation | undefined;
+}
+
+/** Makes the outcome out of a response. */
+export function outcomeOf(callId: string, { result, stats, explanation }: OutcomeParts): CallOutcome {
+  const text = (): string => joinText(result);
+  return {
+    callId,
+    result,
+    failure: result?.failure,
+    effect: effectName(stats?.effect),
+    attempts: stats?.attempts ?? 0,
+    totalMs: stats?.total === undefined ? 0 : durationMs(stats.total),
+    explanation,
+    text,
+    structured: () => (result?.structuredJson === undefined ? undefined : parseExact(result.structuredJson)),
+    modelText: () => result?.failure?.message ?? result?.structuredJson ?? text(),
+  };
+}
+
+function joinText(result: ToolResult | undefined): string {
+  const parts = result?.content ?? [];
+  return parts.flatMap(({ part }) => (part.case === "text" ? [part.value] : [])).join("\n");
+}

@@ -1,0 +1,111 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { CallOptions } from "@connectrpc/connect";
+import { type CallContextSchema, type Invocation, InvocationSchema } from "./gen/toolgate/v1/call_pb.ts";
+import { type JsonInput, stringifyExact } from "./json.ts";
+
+/** What every method takes. */
+export interface RequestOptions {
+  /** Ends the request; the gateway stops its work. */
+  readonly signal?: AbortSignal | undefined;
+  /** Longest time for the whole request, in milliseconds. `Infinity`: none of the client's own. */
+  readonly timeoutMs?: number | undefined;
+  /** Headers of this request, over the client's own. */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** Arguments of a tool: an object, or JSON text as a model emits it. */
+export type ToolArguments = string | { readonly [name: string]: JsonInput };
+
+/** How to call a tool. */
+export interface InvokeOptions extends RequestOptions {
+  /** Shorten each text part to this many characters; can only lower the tool's own limit. */
+  readonly maxLength?: number | undefined;
+  /** Check the call but do not reach the upstream. */
+  readonly validateOnly?: boolean | undefined;
+  /** Ask for the upstream request and status, secrets masked. */
+  readonly explain?: boolean | undefined;
+  /** Refuse with CONTRACT_CHANGED if the tool's digest is another. */
+  readonly contractDigest?: string | undefined;
+  /** For logs and correlation. */
+  readonly context?: InvokeContext | undefined;
+}
+
+/** Which step of which task a call belongs to. */
+export interface InvokeContext {
+  readonly sessionId?: string | undefined;
+  readonly turnId?: string | undefined;
+  /** Id the model gave the tool call. */
+  readonly toolCallId?: string | undefined;
+  /** Task whose state a stateful tool keeps. */
+  readonly taskId?: string | undefined;
+}
+
+/** Longest delay of a timer; a longer one would fire at once. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/**
+ * How much longer the RPC may take than the call itself. The gateway ends a call at its time and says whether it took
+ * effect; with both ending at the same moment, that answer would lose the race and `effect` would always be unknown.
+ */
+const ANSWER_GRACE_MS = 500;
+
+/**
+ * Options for the generated client.
+ *
+ * @throws RangeError for a timeout that is not above 0.
+ */
+export function callOptions(
+  options: RequestOptions,
+  defaults: { readonly headers: Readonly<Record<string, string>>; readonly timeoutMs: number },
+  graceMs = 0,
+): CallOptions {
+  const timeoutMs = checkedTimeout(options.timeoutMs ?? defaults.timeoutMs) + graceMs;
+  return {
+    headers: { ...defaults.headers, ...options.headers },
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+    ...(timeoutMs > MAX_TIMER_MS ? {} : { timeoutMs }),
+  };
+}
+
+/** As {@link callOptions}, for Call and CallStream. */
+export function invokeOptions(
+  options: RequestOptions,
+  defaults: { readonly headers: Readonly<Record<string, string>>; readonly timeoutMs: number },
+): CallOptions {
+  return callOptions(options, defaults, ANSWER_GRACE_MS);
+}
+
+/** The message that says what to call. */
+export function invocation(
+  name: string,
+  args: ToolArguments,
+  options: InvokeOptions,
+  defaultTimeoutMs: number,
+): Invocation {
+  const timeoutMs = checkedTimeout(options.timeoutMs ?? defaultTimeoutMs);
+  return create(InvocationSchema, {
+    name,
+    arguments: { case: "argumentsJson", value: typeof args === "string" ? args : stringifyExact(args) },
+    validateOnly: options.validateOnly ?? false,
+    explain: options.explain ?? false,
+    contractDigest: options.contractDigest ?? "",
+    ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),
+    ...(Number.isFinite(timeoutMs) ? { timeout: durationFromMs(timeoutMs) } : {}),
+    ...(options.context === undefined ? {} : { context: contextOf(options.context) }),
+  });
+}
+
+function contextOf(context: InvokeContext): MessageInitShape<typeof CallContextSchema> {
+  return {
+    sessionId: context.sessionId ?? "",
+    turnId: context.turnId ?? "",
+    toolCallId: context.toolCallId ?? "",
+    taskId: context.taskId ?? "",
+  };
+}
+
+function checkedTimeout(timeoutMs: number): number {
+  if (!(timeoutMs > 0)) throw new RangeError(`timeoutMs must be above 0, got ${timeoutMs}; Infinity means none`);
+  return timeoutMs;
+}

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import type { GatewayConfig } from "../../config/gateway-config.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { CliError } from "../cli-error.ts";
+import { EXIT, type ExitCode } from "../exit-codes.ts";
+import { gatewayConfig, type ServeOptions } from "../gateway-settings.ts";
+import type { Host, RunningGateway } from "../host.ts";
+import { asFailure, exitCodeOfFailed, printError } from "../render-error.ts";
+import type { Output } from "../terminal.ts";
+
+/** Runs the gateway until a signal asks it to stop. A second signal, or an error nobody caught, ends it with 1. */
+export async function serve(options: ServeOptions, host: Host, err: Output): Promise<ExitCode> {
+  try {
+    const config = await gatewayConfig(options, host.surroundings);
+    return await runGateway(config, host, err);
+  } catch (error) {
+    const failure = asFailure(error);
+    printError(failure, err);
+    return exitCodeOfFailed(failure);
+  }
+}
+
+async function runGateway(config: GatewayConfig, host: Host, err: Output): Promise<ExitCode> {
+  const server = await host.loadServer();
+  const logger = server.createLogger(config.log.level);
+  const { env } = host.surroundings;
+  const stop = new AbortController();
+  let code: ExitCode = EXIT.ok;
+  using _signals = host.onSignal((signal) => {
+    if (stop.signal.aborted) host.exit(EXIT.failed);
+    logger.info("gateway-stopping", { signal });
+    stop.abort();
+  });
+  using _uncaught = host.onUncaught((error) => {
+    // Nobody knows what state the process is in, so it stops; calls in flight get their chance to end.
+    logger.error("uncaught-error", { error });
+    code = EXIT.failed;
+    stop.abort();
+  });
+  const gateway = await startGateway(() => server.createGateway({ config, env, logger }), config);
+  const { address } = gateway;
+  const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  const tools = config.tools.folder;
+  // For whoever started it: words at a terminal, a log line elsewhere, so that a log holds nothing but its lines.
+  if (err.isTerminal) err.line(`toolgate ${host.version} listening on ${url}, tools from ${tools}`);
+  else logger.info("gateway-listening", { url, version: host.version, tools });
+  if (!stop.signal.aborted) await once(stop.signal, "abort");
+  await gateway.stop();
+  return code;
+}
+
+async function startGateway(start: () => Promise<RunningGateway>, config: GatewayConfig): Promise<RunningGateway> {
+  try {
+    return await start();
+  } catch (error) {
+    throw startFailure(error, config);
+  }
+}
+
+/** What keeps a gateway from starting, in words that say what to do. */
+function startFailure(error: unknown, { listen }: GatewayConfig): unknown {
+  const where = `${listen.host}:${listen.port}`;
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    const code = "code" in cause ? cause.code : undefined;
+    // The folders of tools and registrations can be refused with the same codes.
+    if (!("syscall" in cause) || (cause.syscall !== "listen" && cause.syscall !== "getaddrinfo")) continue;
+    if (code === "EADDRINUSE") {
+      const mend = `A gateway may run there already (toolgate doctor). Or listen elsewhere: --listen ${listen.host}:0.`;
+      return new CliError(EXIT.failed, `${where} is in use by another program`, { mend, cause: error });
+    }
+    if (code === "EACCES") {
+      const mend = "Ports below 1024 need more rights: take another with --listen.";
+      return new CliError(EXIT.failed, `no right to listen on ${where}`, { mend, cause: error });
+    }
+    if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
+      const mend = "Take another with --listen.";
+      return new CliError(EXIT.failed, `this machine has no address ${listen.host}`, { mend, cause: error });
+    }
+  }
+  return error instanceof GatewayError ? new CliError(EXIT.failed, error.message, { cause: error }) : error;
+}

@@ -1,0 +1,22 @@
+import { type CommandContext, writeJson } from "../command.ts";
+import { connect } from "../connection.ts";
+import { EXIT, type ExitCode } from "../exit-codes.ts";
+
+/** Options of `tool unregister`. */
+export interface UnregisterCommandOptions {
+  readonly etag?: string | undefined;
+  readonly allowMissing?: boolean;
+}
+
+/** Removes a tool that was registered over the service. */
+export async function unregisterTool(
+  name: string,
+  options: UnregisterCommandOptions,
+  context: CommandContext,
+): Promise<ExitCode> {
+  using connection = connect(context.address);
+  const revision = await connection.client.unregister(name, { ...options, signal: context.signal });
+  if (context.json) await writeJson({ name, revision }, context);
+  else context.err.line(`${name} is not registered any more (revision ${revision})`);
+  return EXIT.ok;
+}

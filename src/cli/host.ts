@@ -1,0 +1,44 @@
+import type { Readable } from "node:stream";
+import type { GatewayConfig } from "../config/gateway-config.ts";
+import type { Logger } from "../core/logger.ts";
+import type { Surroundings } from "./command.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import type { OutputStream } from "./terminal.ts";
+
+/** The process a command line runs in. */
+export interface Host {
+  readonly stdin: Readable;
+  readonly stdout: OutputStream;
+  readonly stderr: OutputStream;
+  readonly surroundings: Surroundings;
+  /** Version of this program. */
+  readonly version: string;
+  /** Hears SIGINT and SIGTERM until it is disposed. */
+  onSignal(listener: (signal: StopSignal) => void): Disposable;
+  /** Hears of an error that nothing caught, until it is disposed. */
+  onUncaught(listener: (error: unknown) => void): Disposable;
+  /** Ends the process at once. */
+  exit(code: ExitCode): void;
+  /** Loads the gateway; the other commands do without it. */
+  loadServer(): Promise<ServerParts>;
+}
+
+/** A signal that asks a process to end. */
+export type StopSignal = "SIGINT" | "SIGTERM";
+
+/** A gateway that runs. */
+export interface RunningGateway {
+  readonly address: { readonly host: string; readonly port: number };
+  /** Lets running calls end, then closes everything. */
+  stop(): Promise<void>;
+}
+
+/** What the gateway is made of; loaded for this command only. */
+export interface ServerParts {
+  createGateway(options: {
+    readonly config: GatewayConfig;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly logger: Logger;
+  }): Promise<RunningGateway>;
+  createLogger(level: GatewayConfig["log"]["level"]): Logger;
+}

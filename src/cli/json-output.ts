@@ -1,0 +1,147 @@
+import { Buffer } from "node:buffer";
+import { durationMs, type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
+import type {
+  CallEvent,
+  CallExplanation,
+  CallOutcome,
+  Content,
+  DeclarationProblem,
+  Tool,
+} from "../../clients/typescript/src/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../core/json.ts";
+import { deliveryWord, kindWord, stateWord, truncationWord } from "./words.ts";
+
+// What `--output json` prints. docs/cli.md describes it; names are those of the service's JSON, except that schemas and
+// structured results stand as JSON and not as text, and enums by the words of the command line.
+
+/** A tool. */
+export function toolJson(tool: Tool): JsonObject {
+  const { hints } = tool;
+  return {
+    name: tool.name,
+    alias: tool.alias,
+    title: tool.title,
+    description: tool.description,
+    state: stateWord(tool.state),
+    stateReason: tool.stateReason,
+    kind: kindWord(tool.kind),
+    source: tool.source,
+    delivery: deliveryWord(tool.delivery),
+    labels: tool.labels,
+    toolsets: tool.toolsets,
+    hints: {
+      ...(hints?.readOnly === undefined ? {} : { readOnly: hints.readOnly }),
+      ...(hints?.destructive === undefined ? {} : { destructive: hints.destructive }),
+      ...(hints?.idempotent === undefined ? {} : { idempotent: hints.idempotent }),
+      ...(hints?.openWorld === undefined ? {} : { openWorld: hints.openWorld }),
+    },
+    ...(tool.defaultTimeout === undefined ? {} : { defaultTimeoutMs: durationMs(tool.defaultTimeout) }),
+    etag: tool.etag,
+    contractDigest: tool.contractDigest,
+    ...timeJson("createTime", tool.createTime),
+    ...timeJson("updateTime", tool.updateTime),
+    ...timeJson("leaseExpireTime", tool.leaseExpireTime),
+    ...(tool.inputSchemaJson === "" ? {} : { inputSchema: parseJson(tool.inputSchemaJson) }),
+    ...(tool.outputSchemaJson === undefined ? {} : { outputSchema: parseJson(tool.outputSchemaJson) }),
+  };
+}
+
+/** A declaration problem. */
+export function problemJson(problem: DeclarationProblem): JsonObject {
+  const { source, line, column, message, lastGoodServing, note } = problem;
+  return { source, line, column, message, lastGoodServing, note };
+}
+
+/** How a call ended. */
+export function outcomeJson(outcome: CallOutcome): JsonObject {
+  const { result, failure, explanation } = outcome;
+  const { truncation } = result ?? {};
+  return {
+    callId: outcome.callId,
+    ...(failure === undefined
+      ? {}
+      : {
+          failure: {
+            reason: failure.reason,
+            message: failure.message,
+            retryable: failure.retryable,
+            ...(failure.upstreamCode === undefined ? {} : { upstreamCode: failure.upstreamCode }),
+          },
+        }),
+    ...(result?.structuredJson === undefined ? {} : { structured: parseJson(result.structuredJson) }),
+    content: (result?.content ?? []).flatMap(contentJson),
+    ...(truncation === undefined
+      ? {}
+      : {
+          truncation: {
+            mode: truncationWord(truncation.mode),
+            ...(truncation.originalLength === undefined ? {} : { originalLength: truncation.originalLength }),
+          },
+        }),
+    stats: { attempts: outcome.attempts, effect: outcome.effect, totalMs: outcome.totalMs },
+    ...(explanation === undefined ? {} : { explanation: explanationJson(explanation) }),
+  };
+}
+
+/** An event of a streamed call: one line each. */
+export function eventJson(event: CallEvent): JsonObject {
+  switch (event.type) {
+    case "started":
+      return {
+        event: "started",
+        callId: event.callId,
+        ...(event.deadline === undefined ? {} : { deadline: event.deadline.toISOString() }),
+      };
+    case "output":
+      return {
+        event: "output",
+        index: event.index,
+        ...(event.data === undefined ? { text: event.text } : { data: base64(event.data) }),
+        ...(event.mimeType === "" ? {} : { mimeType: event.mimeType }),
+      };
+    case "progress":
+      return {
+        event: "progress",
+        current: event.current,
+        ...(event.total === undefined ? {} : { total: event.total }),
+        message: event.message,
+      };
+    case "log":
+      return { event: "log", level: event.level, message: event.message };
+    case "completed":
+      return { event: "completed", ...outcomeJson(event.outcome) };
+  }
+}
+
+function explanationJson(explanation: CallExplanation): JsonValue {
+  return explanation.exchanges.map((exchange) => ({
+    method: exchange.method,
+    url: exchange.url,
+    requestHeaders: exchange.requestHeaders.map(({ name, value }) => ({ name, value })),
+    requestBody: exchange.requestBody,
+    ...(exchange.status === undefined ? {} : { status: exchange.status }),
+    responseHeaders: exchange.responseHeaders.map(({ name, value }) => ({ name, value })),
+    ...(exchange.firstByte === undefined ? {} : { firstByteMs: durationMs(exchange.firstByte) }),
+  }));
+}
+
+function contentJson({ part }: Content): JsonObject[] {
+  switch (part.case) {
+    case "text":
+      return [{ text: part.value }];
+    case "blob":
+      return [{ blob: { mimeType: part.value.mimeType, data: base64(part.value.data) } }];
+    case "link":
+      return [{ link: { uri: part.value.uri, mimeType: part.value.mimeType, name: part.value.name } }];
+    case undefined:
+      return [];
+  }
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}
+
+function timeJson(name: string, time: Timestamp | undefined): JsonObject {
+  return time === undefined ? {} : { [name]: timestampDate(time).toISOString() };
+}

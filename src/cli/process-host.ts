@@ -1,0 +1,44 @@
+import { homedir } from "node:os";
+import type { Host, StopSignal } from "./host.ts";
+
+const STOP_SIGNALS: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
+
+/** The user's own folder; where the system knows none, as for a bare user id in a container, the working folder. */
+export function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return process.cwd();
+  }
+}
+
+/** The real process as a host of the command line. */
+export function processHost(parts: Pick<Host, "version" | "loadServer">): Host {
+  return {
+    ...parts,
+    stdin: process.stdin,
+    stdout: process.stdout,
+    stderr: process.stderr,
+    surroundings: { env: process.env, cwd: process.cwd(), home: homeFolder(), runtime: process.versions.node },
+    onSignal(listener) {
+      const entries = STOP_SIGNALS.map((signal) => [signal, () => listener(signal)] as const);
+      for (const [signal, handler] of entries) process.on(signal, handler);
+      return {
+        [Symbol.dispose]: () => {
+          for (const [signal, handler] of entries) process.off(signal, handler);
+        },
+      };
+    },
+    onUncaught(listener) {
+      process.on("uncaughtException", listener);
+      process.on("unhandledRejection", listener);
+      return {
+        [Symbol.dispose]: () => {
+          process.off("uncaughtException", listener);
+          process.off("unhandledRejection", listener);
+        },
+      };
+    },
+    exit: (code) => process.exit(code),
+  };
+}

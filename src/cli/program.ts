@@ -1,0 +1,223 @@
+import { Command, InvalidArgumentError, Option } from "commander";
+import { parseDuration } from "../config/durations.ts";
+import type { CommandContext } from "./command.ts";
+import type { CallCommandOptions } from "./commands/tool-call.ts";
+import type { ToolListOptions } from "./commands/tool-list.ts";
+import type { RegisterCommandOptions } from "./commands/tool-register.ts";
+import type { UnregisterCommandOptions } from "./commands/tool-unregister.ts";
+import { DEFAULT_ADDRESS } from "./default-address.ts";
+import type { ExitCode } from "./exit-codes.ts";
+import type { ServeOptions } from "./gateway-settings.ts";
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  readonly address: string;
+  readonly output: "text" | "json";
+  /** False with `--no-color`. */
+  readonly color: boolean;
+}
+
+/** Runs what the command line asked for. */
+export interface Actions {
+  /** A command that talks to a gateway, or looks for one. */
+  client(globals: GlobalOptions, run: (context: CommandContext) => Promise<ExitCode>): Promise<void>;
+  /** The gateway itself. */
+  serve(globals: GlobalOptions, options: ServeOptions): Promise<void>;
+}
+
+/** What a command line is made of. */
+export interface ProgramParts {
+  readonly version: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly actions: Actions;
+  /** Where help and the version go. */
+  readonly writeOut: (text: string) => void;
+  /** Where complaints about the command line go. */
+  readonly writeErr: (text: string) => void;
+}
+
+/**
+ * The command line. Commands are loaded when they run, so that none waits for what another needs. Parsing throws
+ * CommanderError, with its text written already, for a wrong command line and after help or version.
+ */
+export function createProgram(parts: ProgramParts): Command {
+  const { actions, env } = parts;
+  const program = new Command("toolgate")
+    // First, since a command takes over these settings from its parent when it is made.
+    .exitOverride()
+    .configureOutput({ writeOut: parts.writeOut, writeErr: parts.writeErr })
+    .description("The tool plane for AI agents: declare a tool once, list it, call it and stream it over gRPC.")
+    .version(parts.version, "-V, --version", "print the version")
+    .helpOption("-h, --help", "show help")
+    .addOption(
+      new Option("--address <host:port>", "gateway to talk to; also TOOLGATE_ADDRESS").default(
+        env.TOOLGATE_ADDRESS || DEFAULT_ADDRESS,
+      ),
+    )
+    .addOption(new Option("--output <format>", "for people or for programs").choices(["text", "json"]).default("text"))
+    .option("--no-color", "no colours; also NO_COLOR")
+    .configureHelp({ showGlobalOptions: true })
+    .showHelpAfterError("(add --help for the options)")
+    .showSuggestionAfterError(true)
+    .addHelpText(
+      "after",
+      "\nExit codes: 0 done, 1 the tool failed, 2 wrong usage or arguments, 3 not found, 4 no gateway,\n" +
+        "5 upstream or network, 6 out of time, 7 secret or credential, 8 refused, 70 internal, 130 interrupted.",
+    );
+  const tool = program.command("tool").description("register, list and call tools");
+  addList(tool, actions);
+  addGet(tool, actions);
+  addCall(tool, actions);
+  addRegister(tool, actions);
+  addUnregister(tool, actions);
+  addServe(program, actions);
+  addExplain(program, actions);
+  addDoctor(program, actions);
+  return program;
+}
+
+function addList(tool: Command, actions: Actions): void {
+  tool
+    .command("list")
+    .description("list tools, and what is wrong with declarations")
+    .option("--name <glob>", "only names that match (* and ?), repeatable", collect)
+    .option("--state <state>", "only active, degraded, unavailable or disabled, repeatable", collect)
+    .option("--kind <kind>", "only http, script, mcp, ..., repeatable", collect)
+    .option("--label <key=value>", "only with this label, repeatable", collect)
+    .action((options: ToolListOptions, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { listTools } = await import("./commands/tool-list.ts");
+        return listTools(options, context);
+      }),
+    );
+}
+
+function addGet(tool: Command, actions: Actions): void {
+  tool
+    .command("get")
+    .description("show one tool with its parameters")
+    .argument("<name>", "name or alias")
+    .action((name: string, _options: unknown, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { getTool } = await import("./commands/tool-get.ts");
+        return getTool(name, context);
+      }),
+    );
+}
+
+function addCall(tool: Command, actions: Actions): void {
+  tool
+    .command("call")
+    .description("call a tool and print its result")
+    .argument("<name>", "name or alias")
+    .option("--param <name=value>", "an argument; @file reads its value, @@ stands for @; repeatable", collect)
+    .option("--json <json>", "arguments as one JSON object; @file reads it, - reads stdin")
+    .option("--stream", "print output as it appears")
+    .option("--explain", "also print the upstream's address, headers and status")
+    .option("--validate-only", "check the call but do not reach the upstream")
+    .option("--timeout <duration>", "longest time, such as 10s or 1m30s", duration)
+    .action((name: string, flags: CallFlags, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { param = [], timeout, ...rest } = flags;
+        const { callTool } = await import("./commands/tool-call.ts");
+        return callTool(name, { ...rest, params: param, timeoutMs: timeout }, context);
+      }),
+    );
+}
+
+type CallFlags = Omit<CallCommandOptions, "params" | "timeoutMs"> & {
+  readonly param?: readonly string[];
+  readonly timeout?: number;
+};
+
+function addRegister(tool: Command, actions: Actions): void {
+  tool
+    .command("register")
+    .description("register a declaration with a running gateway; the tool can be called at once")
+    .requiredOption("-f, --file <path>", "the declaration, YAML or (*.json) JSON; - reads stdin")
+    .option("--lease <duration>", "let it lapse after this long unless it is registered again", duration)
+    .option("--validate-only", "check the declaration but change nothing")
+    .option("--must-not-exist", "fail if the name is taken")
+    .option("--etag <etag>", "replace only this version")
+    .action((flags: RegisterFlags, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { lease, ...rest } = flags;
+        const { registerTool } = await import("./commands/tool-register.ts");
+        return registerTool({ ...rest, leaseMs: lease }, context);
+      }),
+    );
+}
+
+interface RegisterFlags extends Omit<RegisterCommandOptions, "leaseMs"> {
+  readonly lease?: number;
+}
+
+function addUnregister(tool: Command, actions: Actions): void {
+  tool
+    .command("unregister")
+    .description("remove a tool that was registered with `tool register`")
+    .argument("<name>", "name")
+    .option("--etag <etag>", "remove only this version")
+    .option("--allow-missing", "succeed when it is gone already")
+    .action((name: string, options: UnregisterCommandOptions, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { unregisterTool } = await import("./commands/tool-unregister.ts");
+        return unregisterTool(name, options, context);
+      }),
+    );
+}
+
+function addServe(program: Command, actions: Actions): void {
+  program
+    .command("serve")
+    .description("run the gateway")
+    .option(
+      "--config <file>",
+      "gateway.yaml; default ./gateway.yaml, then ~/.toolgate/gateway.yaml, else built-in values",
+    )
+    .option("--tools <folder>", "watched folder of declarations")
+    .option("--listen <host:port>", `where to listen; default ${DEFAULT_ADDRESS}`)
+    .option("--state <folder>", "folder for what is registered over the service")
+    .addOption(
+      new Option("--log-level <level>", "how much to log").choices(["debug", "info", "warn", "error", "silent"]),
+    )
+    .action((options: ServeOptions, command: Command) =>
+      actions.serve(command.optsWithGlobals<GlobalOptions>(), options),
+    );
+}
+
+function addExplain(program: Command, actions: Actions): void {
+  program
+    .command("explain")
+    .description("show the policy in force for a tool and where each value comes from")
+    .argument("<tool>", "name or alias")
+    .action((name: string, _options: unknown, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { explainTool } = await import("./commands/explain.ts");
+        return explainTool(name, context);
+      }),
+    );
+}
+
+function addDoctor(program: Command, actions: Actions): void {
+  program
+    .command("doctor")
+    .description("examine this machine and the gateway, and say how to mend what is wrong")
+    .action((_options: unknown, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { examine } = await import("./commands/doctor.ts");
+        return examine(context);
+      }),
+    );
+}
+
+function collect(value: string, before: readonly string[] = []): string[] {
+  return [...before, value];
+}
+
+function duration(text: string): number {
+  const ms = parseDuration(text);
+  if (ms === undefined || ms === 0)
+    throw new InvalidArgumentError("Write a duration with its unit, such as 10s, 500ms or 1m30s.");
+  return ms;
+}

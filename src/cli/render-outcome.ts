@@ -1,0 +1,82 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { CallExplanation, CallOutcome, Content, UpstreamExchange } from "../../clients/typescript/src/index.ts";
+import { parseJson, stringifyJson } from "../core/json.ts";
+import { durationWords } from "./durations.ts";
+import { type Output, plain } from "./terminal.ts";
+import { truncationWord } from "./words.ts";
+
+/** Prints what the gateway sent and got, in the manner of `curl -v`: `>` for what went out, `<` for what came back. */
+export function printExplanation(explanation: CallExplanation, err: Output): void {
+  for (const [index, exchange] of explanation.exchanges.entries()) {
+    if (explanation.exchanges.length > 1) err.line(err.paint("dim", `attempt ${index + 1}`));
+    printExchange(exchange, err);
+  }
+}
+
+function printExchange(exchange: UpstreamExchange, err: Output): void {
+  const line = (mark: string, text: string): void => err.line(`${err.paint("dim", mark)} ${text}`.trimEnd());
+  line(">", `${err.paint("bold", plain(exchange.method))} ${plain(exchange.url)}`);
+  for (const { name, value } of exchange.requestHeaders)
+    line(">", `${err.paint("cyan", plain(name))}: ${plain(value)}`);
+  if (exchange.requestBody !== "") {
+    line(">", "");
+    for (const text of exchange.requestBody.split("\n")) line(">", plain(text));
+  }
+  const took = exchange.firstByte === undefined ? "" : ` after ${durationWords(durationMs(exchange.firstByte))}`;
+  line(
+    "<",
+    exchange.status === undefined ? err.paint("red", "no answer") : `${statusText(exchange.status, err)}${took}`,
+  );
+  for (const { name, value } of exchange.responseHeaders)
+    line("<", `${err.paint("cyan", plain(name))}: ${plain(value)}`);
+  err.line();
+}
+
+function statusText(status: number, err: Output): string {
+  if (status < 400) return err.paint("green", String(status));
+  return err.paint(status < 500 ? "yellow" : "red", String(status));
+}
+
+/** The body of a result as people read it: JSON in indented lines, text as it is. Ends with a line break unless empty. */
+export function resultText({ result }: CallOutcome): string {
+  if (result === undefined) return "";
+  const parts = result.content.map(partText);
+  if (result.structuredJson !== undefined) parts.push(stringifyJson(parseJson(result.structuredJson), 2));
+  const text = parts.join("\n");
+  return text === "" || text.endsWith("\n") ? text : `${text}\n`;
+}
+
+/** Prints a failure the tool reported, and how output was cut. */
+export function printVerdict(outcome: CallOutcome, err: Output): void {
+  const truncation = outcome.result?.truncation;
+  if (truncation !== undefined) {
+    const length = truncation.originalLength === undefined ? "" : `, ${truncation.originalLength} characters in all`;
+    err.line(`${err.paint("yellow", "shortened:")} ${truncationWord(truncation.mode)} kept${length}`);
+  }
+  const { failure } = outcome;
+  if (failure === undefined) return;
+  const code = failure.upstreamCode === undefined ? "" : ` (${failure.upstreamCode})`;
+  const again = failure.retryable ? "; the same call may work later" : "";
+  err.line(
+    `${err.paint("red", "failed:")} ${err.paint("bold", plain(failure.reason))}${code} ${plain(failure.message)}${again}`,
+  );
+}
+
+/** One line on how the call went. */
+export function statsLine(outcome: CallOutcome): string {
+  const attempts = outcome.attempts === 1 ? "1 attempt" : `${outcome.attempts} attempts`;
+  return `call ${outcome.callId}: ${durationWords(outcome.totalMs)}, ${attempts}, effect ${outcome.effect}`;
+}
+
+function partText({ part }: Content): string {
+  switch (part.case) {
+    case "text":
+      return part.value;
+    case "blob":
+      return `[${part.value.data.length} bytes of ${part.value.mimeType}; --output json has them]`;
+    case "link":
+      return `[${part.value.name || "link"}: ${part.value.uri}]`;
+    case undefined:
+      return "";
+  }
+}

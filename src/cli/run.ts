@@ -1,0 +1,93 @@
+import { CommanderError } from "commander";
+import type { CommandContext } from "./command.ts";
+import { EXIT, type ExitCode } from "./exit-codes.ts";
+import type { Host } from "./host.ts";
+import { createProgram, type GlobalOptions } from "./program.ts";
+import { Output } from "./terminal.ts";
+
+/** Runs a command line (without the program's own name). Resolves with the exit code when everything is written. */
+export async function runCli(argv: readonly string[], host: Host): Promise<ExitCode> {
+  let code: ExitCode = EXIT.ok;
+  const program = createProgram({
+    version: host.version,
+    env: host.surroundings.env,
+    writeOut: (text) => host.stdout.write(text),
+    writeErr: (text) => host.stderr.write(text),
+    actions: {
+      async client(globals, run) {
+        code = await runClient(globals, host, run);
+      },
+      async serve(globals, options) {
+        const { serve } = await import("./commands/serve.ts");
+        code = await serve(options, host, outputs(globals, host).err);
+      },
+    },
+  });
+  try {
+    await program.parseAsync(argv, { from: "user" });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // Commander has written what was wrong, or the help or version that was asked for.
+    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  }
+  return code;
+}
+
+/** Why a command was stopped from outside. */
+class Stopped extends Error {
+  readonly code: ExitCode;
+
+  constructor(code: ExitCode, message: string) {
+    super(message);
+    this.name = "Stopped";
+    this.code = code;
+  }
+}
+
+async function runClient(
+  globals: GlobalOptions,
+  host: Host,
+  run: (context: CommandContext) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const { out, err } = outputs(globals, host);
+  const stop = new AbortController();
+  using _signals = host.onSignal((signal) => {
+    const code = signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
+    // The first one cancels the work, up to the upstream; whoever asks twice does not want to wait for that.
+    if (stop.signal.aborted) host.exit(code);
+    else stop.abort(new Stopped(code, signal === "SIGINT" ? "interrupted" : "terminated"));
+  });
+  // Both stay until the process ends, since a closed pipe may show only after the last write.
+  host.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    // `| head` has read enough: that is no failure, but nobody needs the rest.
+    stop.abort(error.code === "EPIPE" ? new Stopped(EXIT.ok, "nobody reads on") : error);
+  });
+  host.stderr.on("error", (error) => stop.abort(error));
+  const { address, output } = globals;
+  const { stdin, version, surroundings } = host;
+  try {
+    return await run({ out, err, stdin, address, version, surroundings, json: output === "json", signal: stop.signal });
+  } catch (error) {
+    return await report(stop.signal.aborted ? stop.signal.reason : error, output === "json", err);
+  }
+}
+
+async function report(error: unknown, json: boolean, err: Output): Promise<ExitCode> {
+  if (error instanceof Stopped) {
+    // A terminal has just written ^C into the line.
+    if (error.code !== EXIT.ok) err.line(err.isTerminal ? `\n${error.message}` : error.message);
+    return error.code;
+  }
+  const { asFailure, errorJson, exitCodeOfFailed, printError } = await import("./render-error.ts");
+  const { stringifyJson } = await import("../core/json.ts");
+  const failure = asFailure(error);
+  if (json) err.line(stringifyJson(errorJson(failure), 2));
+  else printError(failure, err);
+  return exitCodeOfFailed(failure);
+}
+
+function outputs(globals: GlobalOptions, host: Host): { out: Output; err: Output } {
+  const { stdout, stderr, surroundings } = host;
+  const { color } = globals;
+  return { out: new Output(stdout, color, surroundings.env), err: new Output(stderr, color, surroundings.env) };
+}
