@@ -1,0 +1,73 @@
+import { ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
+import { GatewayError } from "../core/errors.ts";
+import type { Logger } from "../core/logger.ts";
+import { describeConnectError, toConnectError } from "../wire/error-codec.ts";
+import { rpcOf } from "./connect-context.ts";
+import type { LiveRpc } from "./rpc.ts";
+
+/** Gives handlers' errors their form on the wire, and logs the cause of those that are the gateway's own fault. */
+export function handlerErrors(logger: Logger): Interceptor {
+  return (next) => async (request) => {
+    const rpc = rpcOf(request.contextValues);
+    try {
+      const response = await next(request);
+      rpc.answered = true;
+      if (!response.stream) return response;
+      return { ...response, message: withClientErrors(response.message, rpc, logger) };
+    } catch (error) {
+      throw clientError(error, rpc, logger);
+    }
+  };
+}
+
+/** Why the signal of an RPC that is over aborts. Made once: Connect would make an exception with a stack for each. */
+const FINISHED = new Error("the RPC is over");
+
+/** What describing Connect's own errors takes. */
+export interface OwnErrorFacts {
+  /** Limit for a request message. */
+  readonly requestBytes: number;
+  readonly logger: Logger;
+}
+
+/**
+ * Gives the errors that Connect raises by itself their form on the wire. A body that is too large or cannot be parsed
+ * fails before any interceptor runs; but Connect ends its context with each error before it writes that very error.
+ */
+export function describeOwnErrors(context: HandlerContext, rpc: LiveRpc, facts: OwnErrorFacts): void {
+  const abort: unknown = Reflect.get(context, "abort");
+  if (typeof abort !== "function") throw new TypeError("Connect's context cannot be ended");
+  Object.assign(context, {
+    abort(reason: unknown = FINISHED): void {
+      if (reason instanceof ConnectError) {
+        const { answered, callId } = rpc;
+        logFault(
+          describeConnectError(reason, { requestBytes: facts.requestBytes, answered, callId }),
+          rpc,
+          facts.logger,
+        );
+      }
+      Reflect.apply(abort, context, [reason]);
+    },
+  });
+}
+
+/** An error as a client gets it. */
+export function clientError(error: unknown, rpc: LiveRpc, logger: Logger): ConnectError {
+  if (error instanceof ConnectError) return error;
+  const known = GatewayError.from(error);
+  logFault(known, rpc, logger);
+  return toConnectError(known, rpc.callId);
+}
+
+function logFault(error: GatewayError | undefined, { method, callId }: LiveRpc, logger: Logger): void {
+  if (error?.reason === "INTERNAL") logger.error("rpc-failed", { method, callId, error: error.cause ?? error });
+}
+
+async function* withClientErrors<T>(messages: AsyncIterable<T>, rpc: LiveRpc, logger: Logger): AsyncGenerator<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    throw clientError(error, rpc, logger);
+  }
+}

@@ -1,0 +1,162 @@
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  type ContextValues,
+  createConnectRouter,
+  type HandlerContext,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
+import { compressionGzip, universalResponseToNodeResponse } from "@connectrpc/connect-node";
+import type { Logger } from "../core/logger.ts";
+import type { Authenticate, Peer } from "./authenticate.ts";
+import { rpcOf, valuesOf } from "./connect-context.ts";
+import { clientError, describeOwnErrors, handlerErrors } from "./connect-errors.ts";
+import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
+import { LiveRpc, type RpcDeps } from "./rpc.ts";
+import { rpcTimeout } from "./rpc-timeout.ts";
+
+/** Messages below this are not worth the time of compressing them. */
+const COMPRESS_MIN_BYTES = 8 * 1024;
+
+/**
+ * Largest answer message. Results are kept below the 4 MiB that gRPC clients take by default where they are made; this
+ * is what that may grow to as JSON with every character escaped.
+ */
+const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+
+/** What the Connect front needs. */
+export interface ConnectFrontOptions {
+  /** Registers the services. */
+  readonly routes: (router: ConnectRouter) => void;
+  readonly authenticate: Authenticate;
+  readonly logger: Logger;
+  readonly rpcs: RpcDeps;
+  /** Largest request message. */
+  readonly requestBytes: number;
+  /** Answers what is no RPC. */
+  readonly fallback: RequestHandler;
+}
+
+/**
+ * Serves the services over gRPC, gRPC-Web and Connect. Stands in for connectNodeAdapter, in which a malformed Host or
+ * :authority ends the process, and which logs to the console.
+ */
+export function createConnectFront(options: ConnectFrontOptions): RequestHandler {
+  const router = createConnectRouter({
+    // brotli at Node's default quality takes 66 ms for 40 KB.
+    acceptCompression: [compressionGzip],
+    compressMinBytes: COMPRESS_MIN_BYTES,
+    readMaxBytes: options.requestBytes,
+    writeMaxBytes: MAX_ANSWER_BYTES,
+    // Ignoring them would call a tool without arguments where `arguments_json` is misspelt.
+    jsonOptions: { ignoreUnknownFields: false },
+    interceptors: [handlerErrors(options.logger)],
+    requestGate: (context) => openGate(context, options),
+  });
+  options.routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  return (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const handler = handlers.get(path);
+    try {
+      if (handler === undefined) options.fallback(request, response);
+      else serve(handler, request, response, options);
+    } catch (error) {
+      // An exception here would end the process.
+      options.logger.error("request-failed", { path, error });
+      reset(response);
+    }
+  };
+}
+
+/** Runs when the headers are there and the body is not yet read. */
+async function openGate(context: HandlerContext, options: ConnectFrontOptions): Promise<void> {
+  const rpc = rpcOf(context.values);
+  describeOwnErrors(context, rpc, options);
+  try {
+    rpc.identify(await options.authenticate(rpc.headers, rpc.peer()));
+  } catch (error) {
+    throw clientError(error, rpc, options.logger);
+  }
+}
+
+function serve(
+  handler: UniversalHandler,
+  request: NodeRequest,
+  response: NodeResponse,
+  options: ConnectFrontOptions,
+): void {
+  const headers = webHeaders(request);
+  const timeout = rpcTimeout(headers);
+  // A malformed one stays, for Connect to refuse.
+  if (timeout?.timeoutMs !== undefined) headers.delete(timeout.header);
+  const rpc = new LiveRpc(
+    {
+      method: handler.requestPath.slice(1),
+      headers,
+      peer: () => peerOf(request),
+      binary: !/json/.test(headers.get("content-type") ?? "json"),
+      timeoutMs: timeout?.timeoutMs,
+      bodyArrived: () => request.readableEnded || handler.method.methodKind === "bidi_streaming",
+      reset: () => reset(response),
+    },
+    options.rpcs,
+  );
+  response.once("close", () => rpc.close(response.writableEnded));
+  handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
+    .then((answer) => universalResponseToNodeResponse(answer, response))
+    .catch((error: unknown) => {
+      // Connect's word for a caller that went away while the answer was written.
+      const gone = rpc.signal.aborted || (error instanceof ConnectError && error.code === Code.Aborted);
+      if (!gone) options.logger.warn("rpc-answer-failed", { method: rpc.method, error });
+      reset(response);
+    });
+}
+
+/** Ends an exchange without more ado; an HTTP/1 connection goes with it. */
+function reset(response: NodeResponse): void {
+  if (response.destroyed) return;
+  if ("stream" in response) response.stream.close(ENHANCE_YOUR_CALM);
+  else response.destroy();
+}
+
+/** What gRPC clients know as RESOURCE_EXHAUSTED. Source: gRPC over HTTP/2 protocol, "Errors". */
+const ENHANCE_YOUR_CALM = 0xb;
+
+function universalRequest(
+  request: NodeRequest,
+  header: Headers,
+  signal: AbortSignal,
+  contextValues: ContextValues,
+): UniversalServerRequest {
+  return {
+    httpVersion: request.httpVersion,
+    method: request.method ?? "",
+    // Only the query counts, and the caller's own authority may be no authority at all.
+    url: `http://gateway${request.url}`,
+    header,
+    body: request.iterator({ destroyOnReturn: false }),
+    signal,
+    contextValues,
+  };
+}
+
+function webHeaders(request: NodeRequest): Headers {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || name.startsWith(":")) continue;
+    if (typeof value === "string") headers.append(name, value);
+    else for (const one of value) headers.append(name, one);
+  }
+  return headers;
+}
+
+function peerOf(request: NodeRequest): Peer {
+  const { socket } = request;
+  return {
+    address: socket.remoteAddress ?? "",
+    port: socket.remotePort ?? 0,
+    encrypted: "stream" in request ? request.stream.session?.encrypted === true : "encrypted" in socket,
+  };
+}

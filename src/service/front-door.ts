@@ -1,0 +1,126 @@
+import { type Clock, sleep } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
+import type { ToolRegistry } from "../core/registry.ts";
+import { type Authenticate, authenticateNobody } from "./authenticate.ts";
+import { createConnectFront } from "./connect-front.ts";
+import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-limits.ts";
+import { ServingState } from "./health.ts";
+import { createHttpRoutes } from "./http-routes.ts";
+import type { ListenAddress, Listener } from "./listener.ts";
+import { createPlaintextListener } from "./plaintext-listener.ts";
+import { gatewayStopping, LiveRpcs } from "./rpc.ts";
+import { registerServices } from "./services.ts";
+import type { Keepalive } from "./sessions.ts";
+
+/** What a front door needs. */
+export interface FrontDoorOptions {
+  readonly registry: ToolRegistry;
+  /** Default: everybody is the anonymous operator. */
+  readonly authenticate?: Authenticate;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Of the gateway. */
+  readonly version: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+  readonly listen: ListenAddress;
+  readonly limits: {
+    /** Largest request message. */
+    readonly requestBytes: number;
+    /** Longest deadline of a call, whatever a caller asks. */
+    readonly deadlineMs: number;
+    /** Most streams of one HTTP/2 connection at a time. */
+    readonly concurrentStreams: number;
+  };
+  readonly keepalive: Keepalive;
+  /** How long running calls may go on after a stop was asked for. */
+  readonly drainMs: number;
+  /** Whether server reflection is served. */
+  readonly reflection: boolean;
+  /** Where a connection's bounds differ from the defaults. */
+  readonly connection?: Partial<ConnectionLimits>;
+}
+
+/** The gateway's one port with everything on it. */
+export interface FrontDoor extends AsyncDisposable {
+  /** Opens the port; resolves to its real address. @throws GatewayError where it cannot be opened. */
+  listen(): Promise<ListenAddress>;
+  /** Whether the gateway takes calls: what health and `/readyz` say. Not ready at first. */
+  setReady(ready: boolean): void;
+  /**
+   * Health says not serving; the port closes and peers are told to go away; streams without an end of their own end;
+   * calls go on for up to `drainMs`, then end with GATEWAY_STOPPING; every connection is closed. Asked for twice, it
+   * happens once.
+   */
+  stop(): Promise<void>;
+}
+
+/** Makes the front door of a gateway; nothing is opened before `listen`. */
+export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
+  const { clock, logger, limits } = options;
+  const connection = { ...DEFAULT_CONNECTION_LIMITS, ...options.connection };
+  const state = new ServingState();
+  const live = new LiveRpcs(clock, connection.requestMs);
+  const lifetime = new AbortController();
+  const handler = createConnectFront({
+    routes: (router) => registerServices(router, { ...options, state, lifetime: lifetime.signal }),
+    authenticate: options.authenticate ?? authenticateNobody,
+    logger,
+    rpcs: { clock, live, resetGraceMs: connection.resetGraceMs },
+    requestBytes: limits.requestBytes,
+    fallback: createHttpRoutes(state),
+  });
+  const listener = createPlaintextListener({
+    address: options.listen,
+    handler,
+    limits: connection,
+    concurrentStreams: limits.concurrentStreams,
+    keepalive: options.keepalive,
+    clock,
+    logger,
+  });
+  let stopped: Promise<void> | undefined;
+  const stop = (): Promise<void> => {
+    stopped ??= stopGracefully({ state, listener, live, clock, drainMs: options.drainMs }).finally(() => {
+      live[Symbol.dispose]();
+      lifetime.abort(gatewayStopping());
+    });
+    return stopped;
+  };
+  return {
+    listen: () => listener.listen(),
+    setReady: (ready) => state.set(ready),
+    stop,
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+interface Running {
+  readonly state: ServingState;
+  readonly listener: Listener;
+  readonly live: LiveRpcs;
+  readonly clock: Clock;
+  readonly drainMs: number;
+}
+
+/** How long ended calls may take to say so, and their connections to close, before they are cut. */
+const LAST_WORDS_MS = 500;
+
+async function stopGracefully({ state, listener, live, clock, drainMs }: Running): Promise<void> {
+  state.stop();
+  const closed = listener.close();
+  live.beginStop(gatewayStopping());
+  await atMost(live.idle(), drainMs, clock);
+  live.abortAll(gatewayStopping());
+  await atMost(closed, LAST_WORDS_MS, clock);
+  listener.destroy();
+  await closed;
+}
+
+/** Waits for the work, but no longer than that. */
+async function atMost(work: Promise<void>, ms: number, clock: Clock): Promise<void> {
+  const over = new AbortController();
+  const limit = sleep(clock, ms, over.signal).catch(() => undefined);
+  await Promise.race([work, limit]);
+  over.abort();
+}

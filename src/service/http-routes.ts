@@ -1,0 +1,35 @@
+import type { ServingState } from "./health.ts";
+import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
+
+/**
+ * Plain HTTP for probes: `/healthz` while the process lives, `/readyz` while it takes calls. Anything else is 404,
+ * which gRPC clients read as UNIMPLEMENTED.
+ */
+export function createHttpRoutes(state: ServingState): RequestHandler {
+  const routes: Readonly<Record<string, () => Answer>> = {
+    "/healthz": () => ({ status: 200, text: "ok" }),
+    "/readyz": () => (state.serving ? { status: 200, text: "ready" } : { status: 503, text: "not ready" }),
+  };
+  return (request, response) => {
+    const [path = ""] = (request.url ?? "").split("?", 1);
+    const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
+    if (route === undefined) send(request, response, { status: 404, text: "not found" });
+    else if (request.method === "GET" || request.method === "HEAD") send(request, response, route());
+    else send(request, response, { status: 405, text: "use GET" });
+  };
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+function send(request: NodeRequest, response: NodeResponse, { status, text }: Answer): void {
+  const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
+  // One signature of two classes that TypeScript cannot call through their union.
+  if ("stream" in response) response.writeHead(status, headers);
+  else response.writeHead(status, headers);
+  const body = request.method === "HEAD" ? "" : `${text}\n`;
+  if ("stream" in response) response.end(body);
+  else response.end(body);
+}

@@ -1,0 +1,83 @@
+import { create } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
+import {
+  type ListRequest,
+  type ListResponse,
+  ListResponseSchema,
+} from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import type { ToolRegistry, ToolView } from "../core/registry.ts";
+import { toolSelection } from "../wire/filter.ts";
+import { encodeProblems } from "../wire/registry-codec.ts";
+import { requestInvalid } from "../wire/request-error.ts";
+import type { ToolCodec } from "../wire/tool-codec.ts";
+import { afterName, type PageScope, pageToken } from "./page-token.ts";
+import type { Rpc } from "./rpc.ts";
+
+const DEFAULT_PAGE_SIZE = 100;
+const MAX_PAGE_SIZE = 1000;
+/** A page ends early here, below the 4 MiB that gRPC clients take: 1,000 tools may have schemas of any size. */
+const MAX_PAGE_BYTES = 3 * 1024 * 1024;
+/** Number of `ListResponse.tools`. */
+const TOOLS_FIELD = ListResponseSchema.field.tools.number;
+
+/** What listing takes. */
+export interface ListDeps {
+  readonly registry: ToolRegistry;
+  readonly tools: ToolCodec;
+}
+
+/** One page of the tools the caller may see. @throws GatewayError REQUEST_INVALID, PAGE_TOKEN_INVALID. */
+export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: ListDeps): ListResponse {
+  const selection = toolSelection(request.filter);
+  const { omitSchemas } = request;
+  const scope: PageScope = { principalId: rpc.principal.id, filterKey: selection.key, omitSchemas };
+  const after = afterName(request.pageToken, scope);
+  const size = pageSize(request.pageSize);
+  const listing = registry.list(rpc.principal);
+  const page: ToolView[] = [];
+  let bytes = 0;
+  let next = "";
+  for (let i = after === undefined ? 0 : firstAfter(listing.tools, after); i < listing.tools.length; i++) {
+    const view = listing.tools[i];
+    if (view === undefined || !selection.matches(view)) continue;
+    bytes += tools.delimited(view, omitSchemas).byteLength;
+    const last = page.at(-1);
+    if (last !== undefined && (page.length === size || bytes > MAX_PAGE_BYTES)) {
+      next = pageToken(last.definition.name, scope);
+      break;
+    }
+    page.push(view);
+  }
+  const response = create(ListResponseSchema, {
+    nextPageToken: next,
+    revision: BigInt(listing.revision),
+    problems: after === undefined ? encodeProblems(listing.problems) : [],
+  });
+  if (rpc.binary) {
+    // Fields that protobuf does not know are written as they stand, so the tools are neither made nor encoded again.
+    response.$unknown = page.map((view) => ({
+      no: TOOLS_FIELD,
+      wireType: WireType.LengthDelimited,
+      data: tools.delimited(view, omitSchemas),
+    }));
+  } else response.tools = page.map((view) => tools.message(view, omitSchemas));
+  return response;
+}
+
+function pageSize(asked: number): number {
+  if (asked < 0) throw requestInvalid("page_size", "OUT_OF_RANGE", `must not be negative, got ${asked}`);
+  return asked === 0 ? DEFAULT_PAGE_SIZE : Math.min(asked, MAX_PAGE_SIZE);
+}
+
+/** Index of the first tool whose name comes after `name`. */
+function firstAfter(tools: readonly ToolView[], name: string): number {
+  let low = 0;
+  let high = tools.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const view = tools[middle];
+    if (view !== undefined && view.definition.name <= name) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

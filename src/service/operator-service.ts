@@ -1,0 +1,58 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { DiagnoseResponseSchema, OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
+import type { Clock } from "../core/clock.ts";
+import { GatewayError } from "../core/errors.ts";
+import type { ToolRegistry } from "../core/registry.ts";
+import { raceSignal } from "../core/signal.ts";
+import { toDuration } from "../wire/durations.ts";
+import { encodeCheck, encodeProblems, encodeToolExplanation } from "../wire/registry-codec.ts";
+import { requiredName } from "../wire/request-error.ts";
+import { requireOperator } from "./authenticate.ts";
+import { rpcOf } from "./connect-context.ts";
+import type { Rpc } from "./rpc.ts";
+
+/** Longest examination. */
+const DIAGNOSE_MS = 20_000;
+
+/** What the service takes. */
+export interface OperatorDeps {
+  readonly registry: ToolRegistry;
+  readonly clock: Clock;
+  /** Of the gateway. */
+  readonly version: string;
+  /** Milliseconds since the epoch. */
+  readonly startedAtMs: number;
+}
+
+/** toolgate.v1.OperatorService. */
+export function createOperatorService(deps: OperatorDeps): ServiceImpl<typeof OperatorService> {
+  return {
+    explain: (request, { values }) => {
+      const { principal } = rpcOf(values);
+      requireOperator(principal, "see a tool's policy");
+      return encodeToolExplanation(deps.registry.explain(requiredName("name", request.name), principal));
+    },
+    diagnose: (_request, { values }) => diagnose(rpcOf(values), deps),
+  };
+}
+
+async function diagnose(rpc: Rpc, deps: OperatorDeps): Promise<MessageInitShape<typeof DiagnoseResponseSchema>> {
+  const { registry, clock, version, startedAtMs } = deps;
+  requireOperator(rpc.principal, "examine the gateway");
+  using _limit = clock.after(DIAGNOSE_MS, () =>
+    rpc.abort(
+      new GatewayError("CALL_DEADLINE_EXCEEDED", `the examination took longer than ${DIAGNOSE_MS / 1000} s`, {
+        metadata: { limit: "gateway", deadline_ms: String(DIAGNOSE_MS) },
+      }),
+    ),
+  );
+  const checks = await raceSignal(registry.diagnose(rpc.signal), rpc.signal);
+  return {
+    checks: checks.map(encodeCheck),
+    version,
+    runtime: `Node.js ${process.version}`,
+    uptime: toDuration(Math.max(0, clock.now() - startedAtMs)),
+    problems: encodeProblems(registry.list(rpc.principal).problems),
+  };
+}

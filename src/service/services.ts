@@ -1,0 +1,50 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { Health } from "../../gen/health/v1/health_pb.ts";
+import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
+import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import type { Logger } from "../core/logger.ts";
+import { createToolCodec } from "../wire/tool-codec.ts";
+import { createCallIds } from "./call-ids.ts";
+import { createHealthService, type ServingState } from "./health.ts";
+import { createOperatorService, type OperatorDeps } from "./operator-service.ts";
+import { createReflection } from "./reflection.ts";
+import { RequestIds } from "./request-ids.ts";
+import { createToolGatewayService } from "./tool-gateway-service.ts";
+
+/** What the services take. */
+export interface ServicesDeps extends OperatorDeps {
+  readonly logger: Logger;
+  readonly state: ServingState;
+  /** Aborts when the gateway has stopped. */
+  readonly lifetime: AbortSignal;
+  readonly limits: { readonly deadlineMs: number };
+  readonly reflection: boolean;
+}
+
+/** Everything the gateway serves, on a router. */
+export function registerServices(router: ConnectRouter, deps: ServicesDeps): void {
+  const { registry, clock, logger, lifetime } = deps;
+  const services: DescService[] = [ToolGatewayService, OperatorService, Health];
+  if (deps.reflection) services.push(ServerReflection, ServerReflectionAlpha);
+  const toolGateway = createToolGatewayService({
+    registry,
+    clock,
+    logger,
+    lifetime,
+    maxDeadlineMs: deps.limits.deadlineMs,
+    nextCallId: createCallIds(),
+    tools: createToolCodec(),
+    requestIds: new RequestIds(clock),
+  });
+  const names = services.map((service) => service.typeName);
+  router.service(ToolGatewayService, toolGateway);
+  router.service(OperatorService, createOperatorService(deps));
+  router.service(Health, createHealthService(deps.state, names));
+  if (!deps.reflection) return;
+  const reflection = createReflection(services);
+  router.service(ServerReflection, reflection.v1);
+  router.service(ServerReflectionAlpha, reflection.v1alpha);
+}

@@ -1,0 +1,150 @@
+import type { JsonObject as WireStruct, JsonValue as WireValue } from "@bufbuild/protobuf";
+import type { Invocation, CallContext as WireContext } from "../../gen/toolgate/v1/call_pb.ts";
+import { GatewayError } from "../core/errors.ts";
+import { isJsonObject, type JsonObject, type JsonValue, jsonTypeName, parseJson } from "../core/json.ts";
+import { type DurationRange, durationMs } from "./durations.ts";
+import { jsonSyntaxError } from "./json-syntax.ts";
+import { notSupportedYet, optionalText, requestInvalid, requiredName } from "./request-error.ts";
+
+/** An invocation as it was asked for, checked but not yet matched with its tool. */
+export interface CallRequestFacts {
+  readonly name: string;
+  readonly arguments: JsonObject;
+  readonly validateOnly: boolean;
+  readonly explain: boolean;
+  /** Caller's limit for text, in code points. */
+  readonly maxLength: number | undefined;
+  /** Caller's limit for the whole call, besides the RPC deadline. */
+  readonly timeoutMs: number | undefined;
+  readonly contractDigest: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly turnId: string | undefined;
+  readonly taskId: string | undefined;
+  readonly toolCallId: string | undefined;
+  /** For logs. */
+  readonly attributes: Readonly<Record<string, string>>;
+}
+
+/** Longest id in a call's context, and longest value of an attribute; these stand in log lines. */
+const MAX_CONTEXT_LENGTH = 256;
+/** Most attributes of a call. */
+const MAX_ATTRIBUTES = 32;
+
+const TIMEOUT: DurationRange = { minMs: 1e-6, maxMs: Number.POSITIVE_INFINITY, words: "more than 0" };
+
+/** How long a stream may be silent before a heartbeat, where the caller does not say. */
+const DEFAULT_HEARTBEAT_MS = 15_000;
+const MIN_HEARTBEAT_MS = 100;
+
+/**
+ * Reads an invocation.
+ *
+ * @throws GatewayError REQUEST_INVALID, NOT_SUPPORTED_YET, ARGUMENTS_MALFORMED.
+ */
+export function decodeInvocation(invocation: Invocation | undefined): CallRequestFacts {
+  if (invocation === undefined) throw requestInvalid("invocation", "MISSING", "must say what to call, got nothing");
+  refuseUnsupported(invocation);
+  const { maxLength, context } = invocation;
+  if (maxLength === 0) {
+    throw requestInvalid(
+      "invocation.max_length",
+      "OUT_OF_RANGE",
+      "must be at least 1, got 0; leave it out for no limit",
+    );
+  }
+  return {
+    name: requiredName("invocation.name", invocation.name),
+    arguments: decodeArguments(invocation.arguments),
+    validateOnly: invocation.validateOnly,
+    explain: invocation.explain,
+    maxLength,
+    timeoutMs: durationMs("invocation.timeout", invocation.timeout, TIMEOUT),
+    contractDigest: optionalText("invocation.contract_digest", invocation.contractDigest, MAX_CONTEXT_LENGTH),
+    sessionId: contextText("session_id", context?.sessionId),
+    turnId: contextText("turn_id", context?.turnId),
+    taskId: contextText("task_id", context?.taskId),
+    toolCallId: contextText("tool_call_id", context?.toolCallId),
+    attributes: decodeAttributes(context),
+  };
+}
+
+/**
+ * How long a CallStream may be silent before a heartbeat, in milliseconds; `undefined`: never a heartbeat.
+ *
+ * @throws GatewayError REQUEST_INVALID below 100 ms.
+ */
+export function heartbeatMs(heartbeat: Parameters<typeof durationMs>[1]): number | undefined {
+  const asked = durationMs("heartbeat", heartbeat, {
+    minMs: 0,
+    maxMs: Number.POSITIVE_INFINITY,
+    words: "0 (never) or at least 0.1 s",
+  });
+  if (asked === 0) return undefined;
+  if (asked !== undefined && asked < MIN_HEARTBEAT_MS) {
+    throw requestInvalid("heartbeat", "OUT_OF_RANGE", `must be 0 (never) or at least 0.1 s, got ${asked / 1000} s`);
+  }
+  return asked ?? DEFAULT_HEARTBEAT_MS;
+}
+
+function refuseUnsupported(invocation: Invocation): void {
+  if (invocation.requestId !== "") throw notSupportedYet("invocation.request_id");
+  if (invocation.question !== "") throw notSupportedYet("invocation.question");
+  if (invocation.continuation !== undefined) throw notSupportedYet("invocation.continuation");
+}
+
+function decodeArguments(wire: Invocation["arguments"]): JsonObject {
+  switch (wire.case) {
+    case undefined:
+      return {};
+    case "argumentsJson":
+      return wire.value.trim() === "" ? {} : parseArguments(wire.value);
+    case "argumentsStruct":
+      return decodeStruct(wire.value);
+  }
+}
+
+function parseArguments(text: string): JsonObject {
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch (cause) {
+    throw malformed(`arguments_json ${jsonSyntaxError(text)}`, cause);
+  }
+  if (isJsonObject(value)) return value;
+  throw malformed(`arguments_json must be a JSON object such as {"city": "Berlin"}, got ${jsonTypeName(value)}`);
+}
+
+/** A Struct is JSON but for numbers that JSON has no word for. Its depth is limited where it is decoded. */
+function decodeStruct(struct: WireStruct): JsonObject {
+  refuseNonJson(struct);
+  return struct;
+}
+
+function refuseNonJson(value: WireValue): void {
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    throw malformed(`arguments_struct holds ${value}, which JSON has no word for; send a finite number or a string`);
+  }
+  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseNonJson);
+}
+
+function malformed(message: string, cause?: unknown): GatewayError {
+  return new GatewayError("ARGUMENTS_MALFORMED", message, { cause });
+}
+
+function contextText(field: string, value: string | undefined): string | undefined {
+  return optionalText(`invocation.context.${field}`, value ?? "", MAX_CONTEXT_LENGTH);
+}
+
+function decodeAttributes(context: WireContext | undefined): Readonly<Record<string, string>> {
+  const attributes = context?.attributes ?? {};
+  const names = Object.keys(attributes);
+  const field = "invocation.context.attributes";
+  if (names.length > MAX_ATTRIBUTES) {
+    throw requestInvalid(field, "TOO_MANY", `may have at most ${MAX_ATTRIBUTES} entries, got ${names.length}`);
+  }
+  for (const name of names) {
+    optionalText(field, name, MAX_CONTEXT_LENGTH);
+    optionalText(field, attributes[name] ?? "", MAX_CONTEXT_LENGTH);
+  }
+  return attributes;
+}

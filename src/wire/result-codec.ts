@@ -1,0 +1,141 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  CallExplanationSchema,
+  CallStatsSchema,
+  ContentSchema,
+  ToolResultSchema,
+  UpstreamExchangeSchema,
+} from "../../gen/toolgate/v1/call_pb.ts";
+import type { CallStreamResponseSchema } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import type { ContentPart, ToolEvent, ToolFailure, ToolResult, UpstreamExchange } from "../core/call.ts";
+import type { Effect } from "../core/effect.ts";
+import { GatewayError } from "../core/errors.ts";
+import { toDuration, toTimestamp } from "./durations.ts";
+import { EFFECT_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
+import { splitUtf8, utf8Length } from "./utf8.ts";
+
+/** Most bytes of text in one message of a stream, so that a slow reader holds little. */
+export const MAX_PIECE_BYTES = 64 * 1024;
+
+/** Largest message gRPC clients take unless told otherwise, less room for what stands beside the result. */
+const MAX_RESULT_BYTES = 4 * 1024 * 1024 - 16 * 1024;
+
+/** What happened, as a CallStreamResponse says it. */
+export type StreamEvent = NonNullable<MessageInitShape<typeof CallStreamResponseSchema>["event"]>;
+
+/** Output of a tool that goes to the reader of a stream as it comes. */
+export type OutputEvent = Extract<ToolEvent, { type: "delta" | "progress" | "log" }>;
+
+/** Output as messages: one, or for a long text several of at most {@link MAX_PIECE_BYTES}. */
+export function encodeOutput(event: OutputEvent): StreamEvent[] {
+  switch (event.type) {
+    case "delta":
+      return splitUtf8(event.text, MAX_PIECE_BYTES).map((value) => ({
+        case: "output",
+        value: { index: event.index, delta: { case: "text", value } },
+      }));
+    case "progress": {
+      const { current, total, message } = event;
+      return [{ case: "progress", value: total === undefined ? { current, message } : { current, total, message } }];
+    }
+    case "log":
+      return [{ case: "log", value: { level: event.level, message: event.message } }];
+  }
+}
+
+/** A result as a message. */
+export function encodeResult(result: ToolResult): MessageInitShape<typeof ToolResultSchema> {
+  const { structuredJson, failure, truncation } = result;
+  return {
+    content: result.content.map(encodeContent),
+    ...(structuredJson === undefined ? {} : { structuredJson }),
+    ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
+    ...(truncation === undefined
+      ? {}
+      : {
+          truncation: {
+            mode: TRUNCATION_NUMBERS[truncation.mode],
+            ...(truncation.originalLength === undefined ? {} : { originalLength: BigInt(truncation.originalLength) }),
+          },
+        }),
+  };
+}
+
+/**
+ * The result, if it fits in a message that every gRPC client takes.
+ *
+ * @throws GatewayError RESULT_TOO_LARGE.
+ */
+export function withinMessage(result: ToolResult): ToolResult {
+  const texts = [result.structuredJson ?? "", result.failure?.message ?? ""];
+  let bytes = 0;
+  for (const part of result.content) {
+    if (part.type === "text") texts.push(part.text);
+    else if (part.type === "blob") bytes += part.data.byteLength;
+  }
+  for (const text of texts) bytes += utf8Length(text);
+  if (bytes <= MAX_RESULT_BYTES) return result;
+  throw new GatewayError(
+    "RESULT_TOO_LARGE",
+    `the result has ${bytes} bytes, more than the ${MAX_RESULT_BYTES} of one message; lower \`max_length\` of the call or the tool`,
+    { effect: "unknown", metadata: { bytes: String(bytes), limit_bytes: String(MAX_RESULT_BYTES) } },
+  );
+}
+
+/** How a call went. */
+export interface CallStats {
+  /** Milliseconds since the epoch. */
+  readonly startTimeMs: number;
+  readonly totalMs: number;
+  readonly attempts: number;
+  readonly effect: Effect;
+}
+
+/** Figures of a call as a message. */
+export function encodeStats(stats: CallStats): MessageInitShape<typeof CallStatsSchema> {
+  return {
+    startTime: toTimestamp(stats.startTimeMs),
+    total: toDuration(stats.totalMs),
+    attempts: stats.attempts,
+    effect: EFFECT_NUMBERS[stats.effect],
+  };
+}
+
+/** What was sent and got, as a message. */
+export function encodeExplanation(
+  exchanges: readonly UpstreamExchange[],
+): MessageInitShape<typeof CallExplanationSchema> {
+  return { exchanges: exchanges.map(encodeExchange) };
+}
+
+function encodeContent(part: ContentPart): MessageInitShape<typeof ContentSchema> {
+  switch (part.type) {
+    case "text":
+      return { part: { case: "text", value: part.text } };
+    case "blob":
+      return { part: { case: "blob", value: { mimeType: part.mimeType, data: part.data } } };
+    case "link":
+      return { part: { case: "link", value: { uri: part.uri, mimeType: part.mimeType, name: part.name } } };
+  }
+}
+
+function encodeFailure({ reason, message, upstreamCode, retryable }: ToolFailure) {
+  return { reason, message, retryable, ...(upstreamCode === undefined ? {} : { upstreamCode }) };
+}
+
+function encodeExchange(exchange: UpstreamExchange): MessageInitShape<typeof UpstreamExchangeSchema> {
+  const { status, firstByteMs } = exchange;
+  return {
+    method: exchange.method,
+    url: exchange.url,
+    requestHeaders: exchange.requestHeaders.map(encodeHeader),
+    requestBody: exchange.requestBody,
+    responseHeaders: exchange.responseHeaders.map(encodeHeader),
+    ...(status === undefined ? {} : { status }),
+    ...(firstByteMs === undefined ? {} : { firstByte: toDuration(firstByteMs) }),
+  };
+}
+
+function encodeHeader([name, value]: readonly [name: string, value: string]) {
+  return { name, value };
+}
