@@ -1,0 +1,20 @@
+import type { Step } from "../core/step.ts";
+import type { SchemaChecker } from "./schema-checker.ts";
+import { auditStep } from "./steps/audit.ts";
+import { deadlineStep } from "./steps/deadline.ts";
+import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
+
+/** What the steps need from outside. */
+export interface PipelineStepDeps {
+  readonly checker: SchemaChecker;
+}
+
+/**
+ * THE list of steps, outermost first. A new step is one file and one line here.
+ * - audit is outermost, so that a call any other step refuses is on record too;
+ * - validate-arguments comes before whatever counts, queues or reaches the upstream;
+ * - deadline is the last of the steps that run once a call: all attempts together end with it.
+ */
+export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
+  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep];
+}

@@ -1,0 +1,123 @@
+import { createHash } from "node:crypto";
+import { type FieldViolation, GatewayError } from "../core/errors.ts";
+import { type JsonObject, stringifyJson } from "../core/json.ts";
+import { ArgumentCopy, ArgumentsTooLarge } from "./schema/argument-copy.ts";
+import { compileSchema, type Validator } from "./schema/compile-schema.ts";
+import { createDefaults, type Defaults } from "./schema/defaults.ts";
+import { violation } from "./schema/describe-error.ts";
+import { createMetaChecker } from "./schema/dialect.ts";
+import { readSchema } from "./schema/read-schema.ts";
+import { violationsOf } from "./schema/violations.ts";
+import { WorkLimitReached } from "./schema/work-meter.ts";
+
+/** Outcome of holding arguments against a schema. */
+export type ArgumentsOutcome =
+  | {
+      readonly ok: true;
+      /** The arguments with declared defaults filled in. Its objects have no prototype. */
+      readonly value: JsonObject;
+    }
+  | { readonly ok: false; readonly violations: readonly FieldViolation[] };
+
+/** Checks schemas when tools are loaded, and arguments when they are called. */
+export interface SchemaChecker {
+  /**
+   * What is wrong with a schema, in one line; `undefined` where it can be used. Quick, since it compiles nothing.
+   * Understands draft-07 and 2020-12, by `$schema` (default 2020-12); unknown keywords and formats mean nothing.
+   * Refuses other dialects, references out of the document, patterns that need backtracking, and what would take long
+   * to compile or to run: over 256 KiB, 2,000 properties, 64 levels, or alternatives that multiply.
+   */
+  problem(schema: JsonObject): string | undefined;
+  /**
+   * Holds arguments against a schema, without conversion of types and without touching the caller's object. Integers
+   * beyond 2^53 keep and are compared by all their digits. A `null` the schema refuses counts as absent. Arguments of
+   * over 50,000 values or 128 levels are refused as TOO_LARGE, and so are those that take too much work: 20 ms where it
+   * multiplies, 20 ms and 5 µs for each value where it does not. Compiles the schema at its first use.
+   *
+   * @throws GatewayError INTERNAL for a schema that `problem` refuses.
+   */
+  check(schema: JsonObject, args: JsonObject): ArgumentsOutcome;
+}
+
+/** A schema ready to be used. */
+interface Compiled {
+  readonly validator: Validator;
+  readonly defaults: Defaults;
+}
+
+/**
+ * Makes a checker that keeps at most `maxCompiled` compiled schemas, those used last; equal schemas share one. Takes
+ * about 100 ms, for the meta-schemas.
+ */
+export function createSchemaChecker(options: { readonly maxCompiled: number }): SchemaChecker {
+  const meta = createMetaChecker();
+  const hashes = new WeakMap<JsonObject, string>();
+  const compiled = new Map<string, Compiled>();
+
+  function hashOf(schema: JsonObject): string {
+    let hash = hashes.get(schema);
+    if (hash === undefined) {
+      hash = createHash("sha256").update(stringifyJson(schema)).digest("base64");
+      hashes.set(schema, hash);
+    }
+    return hash;
+  }
+
+  function compile(schema: JsonObject): Compiled {
+    const outcome = readSchema(schema, meta);
+    if (!outcome.ok) throw new GatewayError("INTERNAL", `input schema cannot be used: ${outcome.problem}`);
+    try {
+      return { validator: compileSchema(outcome.ready), defaults: createDefaults(outcome.ready.schema) };
+    } catch (cause) {
+      throw new GatewayError("INTERNAL", "input schema cannot be compiled", { cause });
+    }
+  }
+
+  function compiledOf(schema: JsonObject): Compiled {
+    const hash = hashOf(schema);
+    const found = compiled.get(hash) ?? compile(schema);
+    compiled.delete(hash);
+    compiled.set(hash, found);
+    for (const oldest of compiled.keys()) {
+      if (compiled.size <= options.maxCompiled) break;
+      compiled.delete(oldest);
+    }
+    return found;
+  }
+
+  return {
+    problem(schema) {
+      const outcome = readSchema(schema, meta);
+      return outcome.ok ? undefined : outcome.problem;
+    },
+    check(schema, args) {
+      const { validator, defaults } = compiledOf(schema);
+      try {
+        return checkArguments(validator, defaults, args);
+      } catch (error) {
+        if (error instanceof ArgumentsTooLarge) return refuse(error.message);
+        if (error instanceof WorkLimitReached) {
+          return refuse("the arguments take too long to check; send fewer or shorter values");
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+function checkArguments(validator: Validator, defaults: Defaults, args: JsonObject): ArgumentsOutcome {
+  const copy = new ArgumentCopy(args);
+  defaults.complete(copy, true);
+  let errors = validator.errors(copy);
+  const nulls = errors.filter((error) => error.data === null).map((error) => error.instancePath);
+  if (nulls.length > 0 && copy.dropNulls(nulls)) {
+    defaults.complete(copy, false);
+    errors = validator.errors(copy);
+  }
+  if (errors.length === 0) return { ok: true, value: copy.finish() };
+  return { ok: false, violations: violationsOf(errors, (pointer) => copy.at(pointer)) };
+}
+
+function refuse(description: string): ArgumentsOutcome {
+  return { ok: false, violations: [violation("", "TOO_LARGE", description)] };
+}

@@ -1,0 +1,264 @@
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  jsonPointer,
+  ownValue,
+  stringifyJson,
+} from "../../core/json.ts";
+import { type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
+import { FORMATS } from "./formats.ts";
+import { inPlaceProblem } from "./in-place.ts";
+import { DEFS, KEYWORDS, type KeywordShape, STEP, VISIT } from "./keywords.ts";
+import { compilePattern, type LinearPattern } from "./linear-pattern.ts";
+import { RefResolver } from "./ref-resolver.ts";
+import { SchemaRefused, tooComplex } from "./schema-refused.ts";
+
+/** Largest schema, in characters of JSON text. */
+const MAX_TEXT = 256 * 1024;
+
+/** Most JSON values in a schema. */
+const MAX_VALUES = 50_000;
+
+/** Deepest nesting of a schema's JSON. */
+const MAX_NESTING = 64;
+
+/** Most entries of all `properties` together. */
+const MAX_PROPERTIES = 2_000;
+
+/** Most different patterns. */
+const MAX_PATTERNS = 200;
+
+/** Most schemas in a schema; what a reference leads to is counted again. */
+const MAX_SCHEMAS = 2_500;
+
+/** Most references followed one inside the other, with the schemas between them: ajv overflows its stack at 450. */
+const MAX_DEPTH = 300;
+
+/** A schema made ready for the validator: known keywords only, references resolved, nothing that names another document. */
+export interface ReadySchema {
+  readonly dialect: Dialect;
+  /** Every `$ref` in it leads to an entry of its `$defs`. */
+  readonly schema: JsonObject;
+  readonly patterns: ReadonlyMap<string, LinearPattern>;
+}
+
+/** Outcome of reading a schema. */
+export type SchemaOutcome =
+  | { readonly ok: true; readonly ready: ReadySchema }
+  | { readonly ok: false; readonly problem: string };
+
+/** Reads a schema and checks everything that can be checked without compiling it. Follows no address and no file. */
+export function readSchema(schema: JsonObject, meta: MetaChecker): SchemaOutcome {
+  try {
+    measure(schema);
+    const dialect = dialectOf(schema);
+    if (dialect === undefined) {
+      const named = stringifyJson(ownValue(schema, "$schema") ?? null).slice(0, 100);
+      return refuse(`"$schema" ${named} is not supported: use draft-07 or 2020-12`);
+    }
+    const reader = new SchemaReader(schema, (part) => meta.problem(part, dialect), new RefResolver(dialect));
+    const copy = reader.read();
+    const loop = inPlaceProblem(copy);
+    return loop === undefined
+      ? { ok: true, ready: { dialect, schema: copy, patterns: reader.patterns } }
+      : refuse(loop);
+  } catch (error) {
+    if (error instanceof SchemaRefused) return refuse(error.message);
+    throw error;
+  }
+}
+
+function refuse(problem: string): SchemaOutcome {
+  return { ok: false, problem };
+}
+
+/** Bounds the schema before anything looks at it closely. */
+function measure(schema: JsonObject): void {
+  let text = 0;
+  let values = 0;
+  let properties = 0;
+  const visit = (value: JsonValue, depth: number): void => {
+    if (depth > MAX_NESTING) throw tooComplex(`nested deeper than ${MAX_NESTING} levels`);
+    if (++values > MAX_VALUES) throw tooComplex(`more than ${MAX_VALUES} values`);
+    text += typeof value === "string" ? value.length + 3 : 6;
+    if (text > MAX_TEXT) throw tooComplex(`more than ${MAX_TEXT} characters`);
+    if (typeof value !== "object" || value === null) return;
+    for (const [key, item] of Object.entries(value)) {
+      if (!Array.isArray(value)) text += key.length + 3;
+      if (key === "properties" && isJsonObject(item)) properties += Object.keys(item).length;
+      if (properties > MAX_PROPERTIES) throw tooComplex(`more than ${MAX_PROPERTIES} properties`);
+      visit(item, depth + 1);
+    }
+  };
+  visit(schema, 1);
+}
+
+/** Where the reader is. */
+interface Place {
+  readonly steps: readonly (string | number)[];
+  /** The nearest schema around it with an `$id`: what a `$ref` is relative to. */
+  readonly base: JsonObject;
+}
+
+class SchemaReader {
+  readonly patterns = new Map<string, LinearPattern>();
+  readonly #root: JsonObject;
+  readonly #metaProblem: (schema: JsonObject) => string | undefined;
+  readonly #refs: RefResolver;
+  readonly #names = new Map<JsonObject, string>();
+  readonly #defs = Object.create(null) as Record<string, JsonValue>;
+  #depth = 0;
+  #schemas = 0;
+
+  constructor(root: JsonObject, metaProblem: (schema: JsonObject) => string | undefined, refs: RefResolver) {
+    this.#root = root;
+    this.#metaProblem = metaProblem;
+    this.#refs = refs;
+  }
+
+  read(): JsonObject {
+    this.#check(this.#root);
+    const copy = this.#object(this.#root, { steps: [], base: this.#root });
+    if (this.#names.size === 0) return copy;
+    const name = this.#names.get(this.#root);
+    if (name === undefined) return { ...copy, $defs: this.#defs };
+    this.#defs[name] = copy;
+    return { ...refTo(name), $defs: this.#defs };
+  }
+
+  /** Past it, every keyword has a value of its shape. */
+  #check(schema: JsonObject): void {
+    const problem = this.#metaProblem(schema);
+    if (problem !== undefined) throw new SchemaRefused(`not a JSON Schema: ${problem}`);
+  }
+
+  /** What is no object stands for itself: `true`, `false`, and the list of names that `dependencies` may have. */
+  #schema(schema: JsonValue, place: Place): JsonValue {
+    return isJsonObject(schema) ? this.#object(schema, place) : schema;
+  }
+
+  #object(schema: JsonObject, outer: Place): JsonObject {
+    if (++this.#schemas > MAX_SCHEMAS) throw tooComplex(`more than ${MAX_SCHEMAS} schemas, references included`);
+    if (++this.#depth > MAX_DEPTH) throw tooComplex("schemas nested too deep through $ref");
+    const place = this.#hasOwnBase(schema) ? { ...outer, base: schema } : outer;
+    const copy: Record<string, JsonValue> = {};
+    for (const [keyword, value] of Object.entries(schema)) {
+      const shape = KEYWORDS.get(keyword);
+      if (shape !== undefined) copy[keyword] = this.#keyword(shape, value, below(place, keyword));
+    }
+    this.#own(schema, copy, place);
+    this.#depth--;
+    return copy;
+  }
+
+  /** An `$id` that is a mere fragment is draft-07's way to write an anchor. */
+  #hasOwnBase(schema: JsonObject): boolean {
+    const id = ownValue(schema, "$id");
+    return typeof id === "string" && !id.startsWith("#");
+  }
+
+  /** What needs more than its shape: references, patterns, formats, nullable types. */
+  #own(schema: JsonObject, copy: Record<string, JsonValue>, place: Place): void {
+    for (const keyword of ["$ref", "$dynamicRef"]) {
+      const ref = ownValue(schema, keyword);
+      if (typeof ref !== "string") continue;
+      const target = this.#reference(ref, below(place, keyword));
+      // With both in one schema, both count.
+      if (isJsonObject(target) && copy["$ref"] === undefined) Object.assign(copy, target, { [STEP]: true });
+      else copy["allOf"] = [...((copy["allOf"] as JsonValue[] | undefined) ?? []), target];
+    }
+    if (typeof copy["pattern"] === "string") this.#pattern(copy["pattern"], below(place, "pattern"));
+    if (typeof copy["format"] === "string" && !Object.hasOwn(FORMATS, copy["format"])) delete copy["format"];
+    const type = copy["type"];
+    if (ownValue(schema, "nullable") === true && type !== undefined) {
+      copy["type"] = [...new Set<JsonValue>([type, "null"].flat())];
+    }
+  }
+
+  #keyword(shape: KeywordShape, value: JsonValue, place: Place): JsonValue {
+    switch (shape) {
+      case "value":
+        return value;
+      case "count":
+        return Number(value);
+      case "here":
+        return this.#schema(value, place);
+      case "each":
+        return this.#each(value, place);
+      case "here-list":
+        return this.#list(value, place).map((item) => counting(item, STEP));
+      case "list":
+        return this.#list(value, place);
+      case "each-or-list":
+        return Array.isArray(value) ? this.#list(value, place) : this.#each(value, place);
+      case "here-map":
+      case "map":
+        return this.#map(value, place, (item, at) => this.#schema(item, at));
+      case "pattern-map":
+        return this.#map(value, place, (item, at, name) => {
+          this.#pattern(name, at);
+          return this.#each(item, at);
+        });
+    }
+  }
+
+  #each(value: JsonValue, place: Place): JsonValue {
+    return counting(this.#schema(value, place), VISIT);
+  }
+
+  #list(value: JsonValue, place: Place): JsonValue[] {
+    return (value as readonly JsonValue[]).map((item, i) => this.#schema(item, below(place, i)));
+  }
+
+  #map(value: JsonValue, place: Place, read: (item: JsonValue, at: Place, name: string) => JsonValue): JsonValue {
+    const copy = Object.create(null) as Record<string, JsonValue>;
+    for (const [name, item] of Object.entries(value as JsonObject)) copy[name] = read(item, below(place, name), name);
+    return copy;
+  }
+
+  #pattern(source: string, place: Place): void {
+    if (this.patterns.has(source)) return;
+    const outcome = compilePattern(source);
+    if (!outcome.ok) {
+      throw new SchemaRefused(
+        `${jsonPointer(place.steps)}: pattern "${source.slice(0, 80)}" is refused: ${outcome.problem}`,
+      );
+    }
+    if (this.patterns.size >= MAX_PATTERNS) throw tooComplex(`more than ${MAX_PATTERNS} patterns`);
+    this.patterns.set(source, outcome.pattern);
+  }
+
+  /** The reference as the validator will see it, its target read. */
+  #reference(ref: string, place: Place): JsonValue {
+    const target = this.#refs.resolve(ref, place.base);
+    if (target === undefined) {
+      throw new SchemaRefused(
+        `${jsonPointer(place.steps)}: "${ref.slice(0, 100)}" is not in the schema: only references to its own parts ("#…") are followed`,
+      );
+    }
+    if (typeof target === "boolean") return target;
+    const known = this.#names.get(target);
+    if (known !== undefined) return refTo(known);
+    const name = `r${this.#names.size}`;
+    this.#names.set(target, name);
+    if (target !== this.#root) {
+      // It may stand where no schema is expected, under an unknown keyword.
+      this.#check(target);
+      this.#defs[name] = this.#object(target, place);
+    }
+    return refTo(name);
+  }
+}
+
+function counting(schema: JsonValue, keyword: typeof STEP | typeof VISIT): JsonValue {
+  return isJsonObject(schema) ? { ...schema, [keyword]: true } : schema;
+}
+
+function refTo(name: string): JsonObject {
+  return { $ref: `${DEFS}${name}` };
+}
+
+function below(place: Place, step: string | number): Place {
+  return { steps: [...place.steps, step], base: place.base };
+}

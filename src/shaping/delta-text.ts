@@ -1,0 +1,44 @@
+import type { RedactionStream, Redactor } from "../core/secrets.ts";
+import { codePointCount, headIndex, wellFormed } from "../core/text.ts";
+
+/** Text that comes in pieces: redacted, and ended at a number of code points. */
+export class DeltaText {
+  readonly #secrets: RedactionStream;
+  readonly #limit: number;
+  #length = 0;
+  #cut = false;
+
+  constructor(redactor: Redactor, limit: number) {
+    this.#secrets = redactor.stream();
+    this.#limit = limit;
+  }
+
+  /** Whether text was left out because the limit was reached. */
+  get cut(): boolean {
+    return this.#cut;
+  }
+
+  /** Code points that may still come. */
+  get room(): number {
+    return this.#limit - this.#length;
+  }
+
+  /** What can go out now. */
+  push(piece: string): string {
+    return this.#within(this.#secrets.push(wellFormed(piece)));
+  }
+
+  /** What was kept back as the possible beginning of a secret. */
+  end(): string {
+    return this.#within(this.#secrets.end());
+  }
+
+  #within(text: string): string {
+    const length = codePointCount(text);
+    const room = this.room;
+    this.#length += Math.min(length, room);
+    if (length <= room) return text;
+    this.#cut = true;
+    return text.slice(0, headIndex(text, room));
+  }
+}

@@ -1,0 +1,84 @@
+import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent } from "../core/call.ts";
+import type { Redactor } from "../core/secrets.ts";
+import type { ResultRules, ResultShaper } from "../core/shaper.ts";
+import { wellFormed } from "../core/text.ts";
+import { DeltaText } from "./delta-text.ts";
+import { createExtract } from "./extract.ts";
+import { redactExchange } from "./redact-exchange.ts";
+import { EMPTY, type ResultLimits, shapeResult, tooLong } from "./shape-result.ts";
+import { createJudge, type Judge } from "./success.ts";
+
+/** Most code points of a final result, whatever the limit of a stream is. */
+const MAX_FINAL_LENGTH = 1_000_000;
+
+/** What a shaper is made of. */
+export interface ResultShaperParts {
+  /** The tool's name, for messages. */
+  readonly tool: string;
+  readonly rules: ResultRules;
+  readonly redactor: Redactor;
+  /** Whether a call surely changes nothing: then a stream that is ended at its limit had no effect. Default false. */
+  readonly readOnly?: boolean;
+}
+
+/**
+ * Makes results fit for a model: success rule, extraction, redaction, shortening, in this order. Deltas are redacted
+ * and passed on at once; `max_length` limits their text as a whole: the beginning goes out without a mark, the upstream
+ * is cancelled, and the result says that the text was cut (or is a failure, with `truncation: error`).
+ */
+export function createResultShaper(parts: ResultShaperParts): ResultShaper {
+  const { tool, rules } = parts;
+  const judge = createJudge(tool, rules);
+  const extract = createExtract(tool, rules);
+  const settle: Judge = (result) => extract(judge(result));
+  return { shape: (events, call) => shapeEvents(events, call, parts, settle) };
+}
+
+async function* shapeEvents(
+  events: AsyncIterable<UpstreamEvent>,
+  call: ToolCall,
+  parts: ResultShaperParts,
+  settle: Judge,
+): AsyncGenerator<ToolEvent, void, undefined> {
+  const limit = Math.min(parts.rules.maxLength, call.maxLength ?? Number.POSITIVE_INFINITY);
+  const deltas = new DeltaText(parts.redactor, limit);
+  let streamed = false;
+  for await (const event of events) {
+    if (event.type === "upstream-delta") {
+      streamed = true;
+      yield* deltaOf(deltas.push(event.text));
+      if (deltas.cut) break;
+    } else if (event.type === "upstream-result") {
+      yield* deltaOf(deltas.end());
+      const { result } = event;
+      const settled = call.validateOnly || streamed ? result : settle(result);
+      const shaped = deltas.cut
+        ? endOfStream(parts, limit)
+        : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
+      yield { type: "completed", result: shaped, effect: settled.effect, attempts: result.attempts ?? 1 };
+      return;
+    } else yield redactEvent(event, parts.redactor);
+  }
+  // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
+  if (!deltas.cut) return;
+  const effect = parts.readOnly === true ? "none" : "unknown";
+  yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
+}
+
+function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {
+  if (text !== "") yield { type: "delta", index: 0, text };
+}
+
+function endOfStream({ tool, rules }: ResultShaperParts, limit: number): ToolResult {
+  if (rules.truncation === "error") return { ...EMPTY, failure: tooLong(tool, `${limit} characters`) };
+  return { ...EMPTY, truncation: { originalLength: undefined, mode: "head" } };
+}
+
+function limitsOf({ rules }: ResultShaperParts, limit: number, deltas: DeltaText): ResultLimits {
+  return { limit, room: Math.min(deltas.room, MAX_FINAL_LENGTH), mode: rules.truncation };
+}
+
+function redactEvent(event: ProgressEvent, redactor: Redactor): ProgressEvent {
+  if (event.type !== "exchange") return { ...event, message: redactor.text(wellFormed(event.message)) };
+  return { ...event, exchange: redactExchange(event.exchange, redactor) };
+}

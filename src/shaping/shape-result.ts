@@ -1,0 +1,139 @@
+import type { ContentPart, ToolFailure, ToolResult, UpstreamResult } from "../core/call.ts";
+import type { JsonValue } from "../core/json.ts";
+import type { Redactor } from "../core/secrets.ts";
+import type { ResultRules } from "../core/shaper.ts";
+import { codePointCount, wellFormed } from "../core/text.ts";
+import { cleanJson } from "./clean-json.ts";
+import { shorten } from "./shorten.ts";
+
+/** Most bytes of a result with binary parts, its text included: it must fit into one message of 4 MiB. */
+const MAX_BLOB_BYTES = 3 * 1024 * 1024;
+
+/** Most code points of what a failed call brings besides its message. */
+const MAX_FAILURE_LENGTH = 4_000;
+
+/** Most code points of a failure's message. */
+const MAX_MESSAGE_LENGTH = 2_000;
+
+/** How long a result may be. */
+export interface ResultLimits {
+  /** The limit as it is told, in code points. */
+  readonly limit: number;
+  /** What is left of it. */
+  readonly room: number;
+  readonly mode: ResultRules["truncation"];
+}
+
+/** What shaping needs of a tool. */
+export interface ShapeParts {
+  readonly tool: string;
+  readonly redactor: Redactor;
+}
+
+/** A result without anything in it. */
+export const EMPTY: ToolResult = { content: [], structuredJson: undefined, failure: undefined, truncation: undefined };
+
+/** The failure of a result that is longer than some limit. */
+export function tooLong(tool: string, limit: string): ToolFailure {
+  return {
+    reason: "RESULT_TOO_LONG",
+    message: `${tool}: the result is longer than ${limit}; ask for less, or raise the tool's \`max_length\``,
+    upstreamCode: undefined,
+    retryable: false,
+    upstreamFault: false,
+  };
+}
+
+/**
+ * Redacts and bounds a result that was judged and extracted. JSON stands alone as `structuredJson`; a JSON string is
+ * text; JSON over the limit becomes text with its mark. Texts over the limit together become one.
+ */
+export function shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
+  const { failure, value } = result;
+  if (failure !== undefined) return shapeFailure(result, failure, limits, parts);
+  const content = result.content.map((part) => cleanPart(part, parts.redactor));
+  if (value === undefined) return bounded(content, limits, parts);
+  const others = content.filter((part) => part.type !== "text");
+  if (typeof value === "string")
+    return bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...others], limits, parts);
+  return shapeJson(value, others, limits, parts);
+}
+
+function shapeJson(
+  value: JsonValue,
+  others: readonly ContentPart[],
+  limits: ResultLimits,
+  parts: ShapeParts,
+): ToolResult {
+  const json = cleanJson(value, parts.redactor);
+  if (!isLonger(json, limits.room)) {
+    const rest = bounded(others, limits, parts);
+    return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
+  }
+  return bounded([{ type: "text", text: json }, ...others], limits, parts);
+}
+
+/** The upstream's message, and the beginning of what else it said. */
+function shapeFailure(
+  result: UpstreamResult,
+  failure: ToolFailure,
+  limits: ResultLimits,
+  parts: ShapeParts,
+): ToolResult {
+  const { failure: _failure, ...rest } = result;
+  const room = Math.min(limits.room, MAX_FAILURE_LENGTH);
+  const shaped = shapeResult(rest, { limit: room, room, mode: "head" }, parts);
+  const message = parts.redactor.text(wellFormed(failure.message));
+  const cut = shorten(message, MAX_MESSAGE_LENGTH, "head");
+  return { ...shaped, failure: { ...failure, message: cut?.text ?? message } };
+}
+
+function cleanPart(part: ContentPart, redactor: Redactor): ContentPart {
+  const clean = (text: string): string => redactor.text(wellFormed(text));
+  switch (part.type) {
+    case "text":
+      return { type: "text", text: clean(part.text) };
+    case "link":
+      return { type: "link", uri: clean(part.uri), mimeType: clean(part.mimeType), name: clean(part.name) };
+    case "blob":
+      return part;
+  }
+}
+
+function bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }: ShapeParts): ToolResult {
+  if (bytesWithBlobs(content) > MAX_BLOB_BYTES) {
+    return { ...EMPTY, failure: tooLong(tool, `the ${MAX_BLOB_BYTES} bytes that a result with binary parts may have`) };
+  }
+  const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  const whole = texts.join("\n");
+  if (!isLonger(whole, limits.room)) return { ...EMPTY, content };
+  if (limits.mode === "error") return { ...EMPTY, failure: tooLong(tool, `${limits.limit} characters`) };
+  const cut = shorten(whole, limits.room, limits.mode);
+  return {
+    ...EMPTY,
+    content: withOneText(content, cut?.text ?? whole),
+    truncation: { originalLength: cut?.originalLength, mode: limits.mode },
+  };
+}
+
+/** The parts with this text in place of the first one, and no other. */
+function withOneText(content: readonly ContentPart[], text: string): ContentPart[] {
+  const first = content.findIndex((part) => part.type === "text");
+  return content.flatMap((part, i): ContentPart[] => {
+    if (part.type !== "text") return [part];
+    return i === first && text !== "" ? [{ type: "text", text }] : [];
+  });
+}
+
+function isLonger(text: string, limit: number): boolean {
+  return text.length > limit && codePointCount(text) > limit;
+}
+
+/** Bytes of all parts where one is binary, else 0. */
+function bytesWithBlobs(content: readonly ContentPart[]): number {
+  if (!content.some((part) => part.type === "blob")) return 0;
+  return content.reduce((sum, part) => {
+    if (part.type === "blob") return sum + part.data.byteLength;
+    return sum + (part.type === "text" ? Buffer.byteLength(part.text) : 0);
+  }, 0);
+}

@@ -1,0 +1,119 @@
+import type { Invoke, ToolFailure, UpstreamEvent, UpstreamResult } from "../core/call.ts";
+import type { Effect } from "../core/effect.ts";
+import { isJsonObject, type JsonObject, type JsonValue, jsonEqual, ownValue, stringifyJson } from "../core/json.ts";
+import type { ResultRules } from "../core/shaper.ts";
+import { wellFormed } from "../core/text.ts";
+import { type FieldFound, type FieldPath, followPath, parseFieldPath } from "./field-path.ts";
+
+/** Judges a result that the upstream gave as a success: the same one, or the failure it is. */
+export type Judge = (result: UpstreamResult) => UpstreamResult;
+
+/** Fields in which APIs put their words about what went wrong, by habit. */
+const WORDS = ["message", "msg", "error_message", "errmsg", "error_description", "error", "detail", "reason"];
+
+/** Most characters of the upstream's words. */
+const MAX_WORDS = 500;
+
+/** Most names listed in a message. */
+const MAX_NAMES = 10;
+
+/**
+ * The success rule of a tool: the field must be there and equal the value. A failure keeps of the answer what
+ * `data_field` names, unless it is null. An effect the upstream's status confirmed is unknown when its answer says no.
+ */
+export function createJudge(tool: string, rules: ResultRules): Judge {
+  const path = rules.successField === undefined ? undefined : parseFieldPath(rules.successField);
+  if (path === undefined) return (result) => result;
+  const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
+  return (result) => {
+    if (result.failure !== undefined) return result;
+    if (result.value === undefined) return failed(result, missing(tool, path, undefined, result), undefined);
+    const got = followPath(result.value, path);
+    if (!got.found) return failed(result, missing(tool, path, got, result), undefined);
+    if (jsonEqual(got.value, rules.successValue)) return result;
+    const data = dataPath === undefined ? undefined : followPath(result.value, dataPath);
+    const words = wordsOf(result.value, path);
+    const message = `${tool}: the tool answered that it failed${words === "" ? "" : `: ${words}`} (${path.text} is ${brief(got.value)}, success is ${brief(rules.successValue)})`;
+    return failed(result, failure("TOOL_FAILED", message, result), data?.found === true ? data.value : undefined);
+  };
+}
+
+/**
+ * Applies a success rule to an adapter, inside the pipeline, so that its steps see a tool's own no as the failure it
+ * is. The shaper applies it again, which changes nothing.
+ */
+export function judgeResults(judge: Judge, invoke: Invoke): Invoke {
+  return async function* (call, context): AsyncGenerator<UpstreamEvent, void, undefined> {
+    for await (const event of invoke(call, context)) {
+      const judged = event.type === "upstream-result" && !call.validateOnly;
+      yield judged ? { type: "upstream-result", result: judge(event.result) } : event;
+    }
+  };
+}
+
+/** The failure of an answer that lacks a field; `found` `undefined`: it has no JSON at all. */
+export function missing(
+  tool: string,
+  path: FieldPath,
+  found: Extract<FieldFound, { found: false }> | undefined,
+  result: UpstreamResult,
+): ToolFailure {
+  const there = found === undefined ? noJson(result) : describe(found);
+  return failure("FIELD_MISSING", `${tool}: the answer lacks the field "${path.text}": ${there}`, result);
+}
+
+function failure(reason: "TOOL_FAILED" | "FIELD_MISSING", message: string, result: UpstreamResult): ToolFailure {
+  return { reason, message, upstreamCode: result.upstreamCode, retryable: false, upstreamFault: false };
+}
+
+function failed(result: UpstreamResult, why: ToolFailure, data: JsonValue | undefined): UpstreamResult {
+  const { value: _answer, content: _content, ...rest } = result;
+  const effect: Effect = result.effect === "committed" ? "unknown" : result.effect;
+  return {
+    ...rest,
+    ...(data === undefined || data === null ? {} : { value: data }),
+    content: [],
+    effect,
+    failure: why,
+  };
+}
+
+function noJson({ content }: UpstreamResult): string {
+  return content.length === 0 ? "it is empty" : "it is no JSON";
+}
+
+function describe({ at, value }: { readonly at: string; readonly value: JsonValue }): string {
+  const what = at === "" ? "it" : `"${at}"`;
+  if (value === null) return `${what} is null`;
+  if (Array.isArray(value)) return `${what} is a list of ${value.length}`;
+  if (!isJsonObject(value)) return `${what} is a ${typeof value === "bigint" ? "number" : typeof value}`;
+  const names = Object.keys(value);
+  const shown = names.slice(0, MAX_NAMES).map((name) => wellFormed(name.slice(0, 40)));
+  const more = names.length > MAX_NAMES ? `, … (${names.length} in all)` : "";
+  return names.length === 0 ? `${what} has no fields` : `${what} has ${shown.join(", ")}${more}`;
+}
+
+/** The upstream's words beside the success field, or at the top of the answer; empty where there are none. */
+function wordsOf(answer: JsonValue, path: FieldPath): string {
+  const beside = followPath(answer, { text: path.text, steps: path.steps.slice(0, -1) });
+  for (const place of [beside.found ? beside.value : null, answer]) {
+    const words = isJsonObject(place) ? wordsIn(place, path.steps.at(-1)) : undefined;
+    if (words !== undefined) return wellFormed(words.replace(/\s+/g, " ").trim().slice(0, MAX_WORDS));
+  }
+  return "";
+}
+
+function wordsIn(object: JsonObject, except: string | number | undefined): string | undefined {
+  for (const name of WORDS) {
+    const value = name === except ? undefined : ownValue(object, name);
+    const words = value !== undefined && isJsonObject(value) ? ownValue(value, "message") : value;
+    if (typeof words === "string" && words.trim() !== "") return words;
+  }
+  return undefined;
+}
+
+function brief(value: JsonValue): string {
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
+  const text = stringifyJson(typeof value === "string" ? value.slice(0, 60) : value);
+  return wellFormed(text);
+}
