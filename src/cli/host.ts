@@ -35,10 +35,6 @@ export interface RunningGateway {
 
 /** What the gateway is made of; loaded for this command only. */
 export interface ServerParts {
-  createGateway(options: {
-    readonly config: GatewayConfig;
-    readonly env: Readonly<Record<string, string | undefined>>;
-    readonly logger: Logger;
-  }): Promise<RunningGateway>;
+  createGateway(options: { readonly config: GatewayConfig; readonly logger: Logger }): Promise<RunningGateway>;
   createLogger(level: GatewayConfig["log"]["level"]): Logger;
 }

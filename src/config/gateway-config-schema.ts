@@ -104,6 +104,19 @@ export const SETTINGS = {
   ),
   "shutdown.drain": duration("10s", [0, HOUR], "How long running calls may go on after a stop was asked for."),
   reflection: { schema: { type: "boolean", description: "Whether gRPC reflection is served." }, standard: true },
+  "cors.allowed_origins": {
+    schema: {
+      type: "array",
+      items: {
+        type: "string",
+        pattern: "^https?://[^/?#@\\s]+$",
+        patternErrorMessage: "an origin as browsers send it: scheme, host and port, without a path",
+      },
+      description:
+        "Origins whose pages may call from a browser, such as `https://app.example.com`. A browser's call from anywhere else is refused.",
+    },
+    standard: [],
+  },
   "log.level": {
     schema: { enum: LOG_LEVELS, description: "The least important lines that are written." },
     standard: "info",
@@ -129,7 +142,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   circuit_breaker: "Pausing a failing upstream.",
   concurrency_limit: "Calls at a time.",
   denied_calls: "What a caller without the role is told.",
-  cors: "Browsers of other origins.",
   proxy: "How upstreams are reached.",
 };
 
@@ -142,6 +154,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   limits: "What no caller and no tool can exceed.",
   keepalive: "HTTP/2 pings that notice a frozen client.",
   shutdown: "The graceful stop.",
+  cors: "Calls from browsers.",
   log: "The log.",
 };
 

@@ -58,6 +58,8 @@ export interface GatewayConfig {
   };
   /** Whether gRPC reflection is served. Default true. */
   readonly reflection: boolean;
+  /** Browsers: origins whose pages may call. Default: none. */
+  readonly cors: { readonly allowedOrigins: readonly string[] };
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
   /** Where each value came from, by dotted key: `gateway.yaml:12` or `default`. */
   readonly origins: ReadonlyMap<string, string>;
@@ -146,12 +148,15 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
     return values.has(key) ? ({ [name]: number(key) } as { readonly [K in N]?: number }) : {};
   };
-  const include = values.get("tools.include");
+  const texts = (key: SettingKey): string[] => {
+    const list = values.get(key);
+    return Array.isArray(list) ? list.map(textOf) : [];
+  };
   return {
     listen,
     tools: {
       folder: resolve(folder, text("tools.folder")),
-      include: Array.isArray(include) ? include.map(textOf) : [],
+      include: texts("tools.include"),
       settleMs: number("tools.settle"),
       poll: text("tools.poll") === "always" ? "always" : "auto",
       pollIntervalMs: number("tools.poll_interval"),
@@ -175,6 +180,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     keepalive: { intervalMs: number("keepalive.interval"), timeoutMs: number("keepalive.timeout") },
     shutdown: { drainMs: number("shutdown.drain") },
     reflection: values.get("reflection") === true,
+    cors: { allowedOrigins: texts("cors.allowed_origins") },
     log: { level: logLevel(text("log.level")) },
     origins,
   };

@@ -13,6 +13,8 @@ export type ToolState = "ready" | "degraded" | "unavailable" | "disabled";
 export interface Availability {
   readonly state: ToolState;
   readonly reason: string;
+  /** What an operator can do about it. */
+  readonly mend?: string;
 }
 
 /** Behaviour hints; absent means unknown. */

@@ -96,7 +96,7 @@ export class FolderSource {
   #logRejected(applied: readonly AppliedUpdate[]): void {
     for (const problem of applied.flatMap(({ source }) => this.#broken(source).slice(0, MAX_LOGGED))) {
       const { source, line, column, message, lastGoodServing } = problem;
-      this.#deps.logger.error("config rejected", { source, line, column, message, lastGoodServing });
+      this.#deps.logger.error("config rejected", { source, line, column, problem: message, lastGoodServing });
     }
   }
 

@@ -7,6 +7,7 @@ import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-l
 import { ServingState } from "./health.ts";
 import { createHttpRoutes } from "./http-routes.ts";
 import type { ListenAddress, Listener } from "./listener.ts";
+import { guardOrigins } from "./origin-guard.ts";
 import { createPlaintextListener } from "./plaintext-listener.ts";
 import { gatewayStopping, LiveRpcs } from "./rpc.ts";
 import { registerServices } from "./services.ts";
@@ -37,6 +38,8 @@ export interface FrontDoorOptions {
   readonly drainMs: number;
   /** Whether server reflection is served. */
   readonly reflection: boolean;
+  /** Origins whose pages may call from a browser. Default: none. */
+  readonly allowedOrigins?: readonly string[];
   /** Where a connection's bounds differ from the defaults. */
   readonly connection?: Partial<ConnectionLimits>;
 }
@@ -62,7 +65,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const state = new ServingState();
   const live = new LiveRpcs(clock, connection.requestMs);
   const lifetime = new AbortController();
-  const handler = createConnectFront({
+  const front = createConnectFront({
     routes: (router) => registerServices(router, { ...options, state, lifetime: lifetime.signal }),
     authenticate: options.authenticate ?? authenticateNobody,
     logger,
@@ -72,7 +75,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   });
   const listener = createPlaintextListener({
     address: options.listen,
-    handler,
+    handler: guardOrigins(options.allowedOrigins ?? [], front),
     limits: connection,
     concurrentStreams: limits.concurrentStreams,
     keepalive: options.keepalive,

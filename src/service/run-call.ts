@@ -24,6 +24,8 @@ export interface CallDeps extends CallContextDeps {
 /** The end of a call. */
 export interface CallEnd {
   readonly type: "completed";
+  /** The version of the tool that ran. */
+  readonly tool: Pick<ToolDefinition, "name" | "contractDigest">;
   /** `undefined` where the call was only validated. */
   readonly result: ToolResult | undefined;
   readonly stats: CallStats;
@@ -56,7 +58,7 @@ export async function* runCall(
   using opened = openCall(request, definition, rpc, deps);
   const { callId, deadlineMs } = opened.context;
   yield { type: "started", callId, deadlineMs };
-  const record = new CallRecord(request, deps.clock);
+  const record = new CallRecord(request, definition, deps.clock);
   const events = eventsUntil(lease.run(opened.call, opened.context), rpc.signal, deps.clock, {
     graceMs: ABORT_GRACE_MS,
     cutError: () => cutOff(rpc.signal, definition),
@@ -75,12 +77,14 @@ class CallRecord {
   readonly #startTimeMs: number;
   readonly #startedMs: number;
   readonly #request: CallRequestFacts;
+  readonly #tool: ToolDefinition;
   readonly #clock: Clock;
   readonly #exchanges: UpstreamExchange[] = [];
   #ended = false;
 
-  constructor(request: CallRequestFacts, clock: Clock) {
+  constructor(request: CallRequestFacts, tool: ToolDefinition, clock: Clock) {
     this.#request = request;
+    this.#tool = tool;
     this.#clock = clock;
     this.#startTimeMs = clock.now();
     this.#startedMs = clock.monotonicMs();
@@ -96,6 +100,7 @@ class CallRecord {
     const totalMs = this.#clock.monotonicMs() - this.#startedMs;
     return {
       type: "completed",
+      tool: this.#tool,
       result: this.#request.validateOnly ? undefined : withinMessage(result),
       stats: { startTimeMs: this.#startTimeMs, totalMs, attempts, effect },
       exchanges: this.#request.explain ? this.#exchanges : undefined,

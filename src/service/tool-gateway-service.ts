@@ -73,9 +73,9 @@ function encodeEvent(event: CallEvent): StreamEvent[] {
   }
 }
 
-function encodeEnd({ result, stats, exchanges }: CallEnd) {
+function encodeEnd({ result, tool, stats, exchanges }: CallEnd) {
   return {
-    ...(result === undefined ? {} : { result: encodeResult(result) }),
+    ...(result === undefined ? {} : { result: encodeResult(result, tool) }),
     stats: encodeStats(stats),
     ...(exchanges === undefined ? {} : { explanation: encodeExplanation(exchanges) }),
   };

@@ -10,6 +10,7 @@ import type { CallStreamResponseSchema } from "../../gen/toolgate/v1/tool_gatewa
 import type { ContentPart, ToolEvent, ToolFailure, ToolResult, UpstreamExchange } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
+import type { ToolDefinition } from "../core/tool.ts";
 import { toDuration, toTimestamp } from "./durations.ts";
 import { EFFECT_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
 import { splitUtf8, utf8Length } from "./utf8.ts";
@@ -43,11 +44,16 @@ export function encodeOutput(event: OutputEvent): StreamEvent[] {
   }
 }
 
-/** A result as a message. */
-export function encodeResult(result: ToolResult): MessageInitShape<typeof ToolResultSchema> {
+/** A result as a message, with the version of the tool that it comes from. */
+export function encodeResult(
+  result: ToolResult,
+  { name, contractDigest }: Pick<ToolDefinition, "name" | "contractDigest">,
+): MessageInitShape<typeof ToolResultSchema> {
   const { structuredJson, failure, truncation } = result;
   return {
     content: result.content.map(encodeContent),
+    // What an upstream says is data from outside, never instructions.
+    provenance: { tool: name, contractDigest, trusted: false },
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(truncation === undefined

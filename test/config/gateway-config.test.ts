@@ -34,6 +34,7 @@ test("without a file, and with an empty one, the defaults stand", () => {
     keepalive: { intervalMs: 30_000, timeoutMs: 10_000 },
     shutdown: { drainMs: 10_000 },
     reflection: true,
+    cors: { allowedOrigins: [] },
     log: { level: "info" },
   });
   expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -62,6 +63,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "keepalive.timeout": ["2s", "keepalive.timeoutMs", 2_000],
   "shutdown.drain": ["0s", "shutdown.drainMs", 0],
   reflection: ["false", "reflection", false],
+  "cors.allowed_origins": ["['http://localhost:5173']", "cors.allowedOrigins", ["http://localhost:5173"]],
   "log.level": ["debug", "log.level", "debug"],
 };
 

@@ -268,14 +268,14 @@ test.concurrent("the log says `config reloaded` with what changed and `config re
         source: "file:a.yaml",
         line: 1,
         column: 1,
-        message: 'cannot read "name a"; write key: value',
+        problem: 'cannot read "name a"; write key: value',
         lastGoodServing: true,
       },
     },
     {
       level: "error",
       message: "config rejected",
-      fields: { source: "file:a.yaml", line: 1, column: 1, message: "`name` is missing", lastGoodServing: true },
+      fields: { source: "file:a.yaml", line: 1, column: 1, problem: "`name` is missing", lastGoodServing: true },
     },
     {
       level: "info",

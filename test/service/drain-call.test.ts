@@ -15,7 +15,7 @@ async function drained(
     yield { type: "started", callId: "c", deadlineMs: 0 };
     for (const [index, text] of deltas) yield { type: "delta", index, text };
     const stats = { startTimeMs: 0, totalMs: 0, attempts: 1, effect: "none" } as const;
-    yield { type: "completed", result, stats, exchanges: undefined };
+    yield { type: "completed", tool: { name: "t", contractDigest: "d" }, result, stats, exchanges: undefined };
   })();
   const { callId, end } = await drainCall(events);
   expect(callId).toBe("c");

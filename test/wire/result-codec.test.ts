@@ -48,19 +48,24 @@ test("progress without a known total has none", () => {
   ]);
 });
 
+const TOOL = { name: "order_status", contractDigest: "d1" };
+
 test("a result is carried with its parts, failure and truncation", () => {
   const message = create(
     ToolResultSchema,
-    encodeResult({
-      content: [
-        { type: "text", text: "a" },
-        { type: "blob", mimeType: "image/png", data: new Uint8Array([1, 2]) },
-        { type: "link", uri: "https://example.test", mimeType: "text/html", name: "page" },
-      ],
-      structuredJson: "{}",
-      failure: { reason: "TOOL_FAILED", message: "no", upstreamCode: 500, retryable: true, upstreamFault: true },
-      truncation: { originalLength: 9_000_000_000, mode: "head_tail" },
-    }),
+    encodeResult(
+      {
+        content: [
+          { type: "text", text: "a" },
+          { type: "blob", mimeType: "image/png", data: new Uint8Array([1, 2]) },
+          { type: "link", uri: "https://example.test", mimeType: "text/html", name: "page" },
+        ],
+        structuredJson: "{}",
+        failure: { reason: "TOOL_FAILED", message: "no", upstreamCode: 500, retryable: true, upstreamFault: true },
+        truncation: { originalLength: 9_000_000_000, mode: "head_tail" },
+      },
+      TOOL,
+    ),
   );
   expect(message).toMatchObject({
     content: [
@@ -71,11 +76,12 @@ test("a result is carried with its parts, failure and truncation", () => {
     structuredJson: "{}",
     failure: { reason: "TOOL_FAILED", message: "no", upstreamCode: 500, retryable: true },
     truncation: { originalLength: 9_000_000_000n, mode: TruncationMode.HEAD_TAIL },
+    provenance: { tool: "order_status", contractDigest: "d1", trusted: false },
   });
 });
 
 test("what a result does not have is absent", () => {
-  const message = create(ToolResultSchema, encodeResult(textResult("a")));
+  const message = create(ToolResultSchema, encodeResult(textResult("a"), TOOL));
   expect(message.structuredJson).toBeUndefined();
   expect(message.failure).toBeUndefined();
   expect(message.truncation).toBeUndefined();

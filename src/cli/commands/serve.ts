@@ -23,7 +23,6 @@ export async function serve(options: ServeOptions, host: Host, err: Output): Pro
 async function runGateway(config: GatewayConfig, host: Host, err: Output): Promise<ExitCode> {
   const server = await host.loadServer();
   const logger = server.createLogger(config.log.level);
-  const { env } = host.surroundings;
   const stop = new AbortController();
   let code: ExitCode = EXIT.ok;
   using _signals = host.onSignal((signal) => {
@@ -37,7 +36,7 @@ async function runGateway(config: GatewayConfig, host: Host, err: Output): Promi
     code = EXIT.failed;
     stop.abort();
   });
-  const gateway = await startGateway(() => server.createGateway({ config, env, logger }), config);
+  const gateway = await startGateway(() => server.createGateway({ config, logger }), config);
   const { address } = gateway;
   const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
   const tools = config.tools.folder;

@@ -60,7 +60,7 @@ export type Invocation = Message<"toolgate.v1.Invocation"> & {
   requestId: string;
 
   /**
-   * Upper limit for the whole call; the RPC deadline, the tool's and the gateway's limits count too, the soonest
+   * Upper limit for the whole call, above 0; the RPC deadline, the tool's and the gateway's limits count too, the soonest
    * wins. Absent: no limit of the caller's own.
    *
    * @generated from field: google.protobuf.Duration timeout = 5;
@@ -68,7 +68,7 @@ export type Invocation = Message<"toolgate.v1.Invocation"> & {
   timeout?: Duration | undefined;
 
   /**
-   * Shorten each text part of the output to this many characters (Unicode code points), marks included.
+   * Shorten each text part of the output to this many characters (Unicode code points, at least 1), marks included.
    * Absent: the tool's own limit. It can only lower the tool's limit.
    *
    * @generated from field: optional uint32 max_length = 6;
@@ -162,7 +162,7 @@ export const ContinuationInputSchema: GenMessage<ContinuationInput> = /*@__PURE_
  */
 export type CallContext = Message<"toolgate.v1.CallContext"> & {
   /**
-   * Session of the agent.
+   * Session of the agent. As every id here, at most 256 characters.
    *
    * @generated from field: string session_id = 1;
    */
@@ -183,7 +183,7 @@ export type CallContext = Message<"toolgate.v1.CallContext"> & {
   toolCallId: string;
 
   /**
-   * Free attributes for logs.
+   * Free attributes for logs: at most 32, keys and values of at most 256 characters.
    *
    * @generated from field: map<string, string> attributes = 4;
    */

@@ -231,7 +231,8 @@ export const GetResponseSchema: GenMessage<GetResponse> = /*@__PURE__*/
  */
 export type ListRequest = Message<"toolgate.v1.ListRequest"> & {
   /**
-   * At most this many; 0: 100; over 1000: 1000; negative: INVALID_REQUEST.
+   * At most this many; 0: 100; over 1000: 1000; negative: REQUEST_INVALID. A page may hold fewer, so that it stays
+   * below 3 MiB: next_page_token alone says whether it was the last.
    *
    * @generated from field: int32 page_size = 1;
    */
@@ -274,7 +275,7 @@ export const ListRequestSchema: GenMessage<ListRequest> = /*@__PURE__*/
  */
 export type ToolFilter = Message<"toolgate.v1.ToolFilter"> & {
   /**
-   * Name globs (`*` any characters, `?` one), any may match. At most 100.
+   * Name globs (`*` any characters, `?` one), any may match. At most 100 of at most 256 characters.
    *
    * @generated from field: repeated string names = 1;
    */
@@ -288,7 +289,7 @@ export type ToolFilter = Message<"toolgate.v1.ToolFilter"> & {
   kinds: ToolKind[];
 
   /**
-   * Labels, all must match.
+   * Labels, all must match. At most 100.
    *
    * @generated from field: map<string, string> labels = 3;
    */

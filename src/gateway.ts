@@ -1,0 +1,108 @@
+import { join } from "node:path";
+import { adapters } from "./adapters/index.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import { type Clock, systemClock } from "./core/clock.ts";
+import type { Logger } from "./core/logger.ts";
+import { VERSION } from "./core/version.ts";
+import { composePipeline } from "./pipeline/compose.ts";
+import { createPipelineSteps } from "./pipeline/index.ts";
+import { createSchemaChecker } from "./pipeline/schema-checker.ts";
+import type { DeclarationDefaults } from "./registry/declaration.ts";
+import { createDeclarationGrammar } from "./registry/declaration-grammar.ts";
+import type { ParseDeclaration } from "./registry/declaration-source.ts";
+import type { ComposeTool } from "./registry/open-tool.ts";
+import { parseDeclaration } from "./registry/parse-declaration.ts";
+import { createToolRegistry } from "./registry/tool-registry.ts";
+import type { Secrets } from "./secrets/secrets.ts";
+import { createFrontDoor } from "./service/front-door.ts";
+import { createResultShaper } from "./shaping/result-shaper.ts";
+import { createJudge, judgeResults } from "./shaping/success.ts";
+import { createFileRegistrations } from "./stores/file-registrations.ts";
+
+/** Compiled argument checks kept at a time; the least recently used gives way. A check takes about 10 KiB. */
+const MAX_COMPILED_SCHEMAS = 2_000;
+
+/** What a gateway is made from. */
+export interface GatewayOptions {
+  readonly config: GatewayConfig;
+  /** Where `secret_ref` looks a name up; its redactor masks what was looked up in results. */
+  readonly secrets: Secrets;
+  /** Has to mask with the redactor of the same secrets, as `createPinoLogger` and `withRedaction` do. */
+  readonly logger: Logger;
+  /** Default: the system's. */
+  readonly clock?: Clock;
+}
+
+/** A gateway that serves. Disposing it is the same as stopping it. */
+export interface Gateway extends AsyncDisposable {
+  /** Where it listens; the real port where the configuration says 0. */
+  readonly address: { readonly host: string; readonly port: number };
+  /** Stops gracefully: running calls go on for up to `shutdown.drain`, then everything is closed. Never rejects. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Loads the tools, opens the port and serves. The one place that knows every part: all else gets what it needs by
+ * argument.
+ *
+ * @throws GatewayError where the port cannot be opened; a bad declaration or a dead upstream never keeps it from
+ * starting.
+ */
+export async function createGateway(options: GatewayOptions): Promise<Gateway> {
+  const { config, logger, clock = systemClock } = options;
+  const { source: secrets, redactor } = options.secrets;
+  const startedAtMs = clock.now();
+  const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
+  const steps = createPipelineSteps({ checker });
+  const grammar = createDeclarationGrammar({
+    adapters: new Map(adapters.map((adapter) => [adapter.kind, adapter])),
+    steps,
+    schemaProblem: (schema) => checker.problem(schema),
+  });
+  const defaults: DeclarationDefaults = {
+    ...config.defaults.timeout,
+    ...config.defaults.result,
+    maxResponseBytes: config.limits.responseBytes,
+  };
+  const parse: ParseDeclaration = (text, { format, source }) =>
+    parseDeclaration(text, { format, source, grammar, defaults, origins: config.origins });
+  const compose: ComposeTool = ({ policy, stepConfigs, rules }, tool, upstream) => {
+    const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
+    // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
+    const judged = judgeResults(createJudge(tool.name, rules), (call, context) => upstream.invoke(call, context));
+    const invoke = pipeline.wrap(judged);
+    const readOnly = tool.hints.readOnly === true;
+    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
+    return { steps: pipeline.names, run: (call, context) => shaper.shape(invoke(call, context), call) };
+  };
+  const store = createFileRegistrations(join(config.state.folder, "registrations"));
+  const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose });
+  const door = createFrontDoor({
+    registry,
+    clock,
+    logger,
+    version: VERSION,
+    startedAtMs,
+    listen: config.listen,
+    limits: config.limits,
+    keepalive: config.keepalive,
+    drainMs: config.shutdown.drainMs,
+    reflection: config.reflection,
+    allowedOrigins: config.cors.allowedOrigins,
+  });
+  const close = async (): Promise<void> => {
+    await door.stop();
+    await registry[Symbol.asyncDispose]();
+    await store[Symbol.asyncDispose]();
+  };
+  try {
+    // The tools come first: a call that arrives while they load would be told that its tool does not exist.
+    await registry.start(new AbortController().signal);
+    const address = await door.listen();
+    door.setReady(true);
+    return { address, stop: close, [Symbol.asyncDispose]: close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
