@@ -81,7 +81,7 @@ async function checkTool(
   signal: AbortSignal,
 ): Promise<readonly CheckResult[]> {
   const subject = `tool ${entry.definition.name}`;
-  const { state, reason, mend = "Correct what the reason names." } = entry.availability;
+  const { state, reason, mend: wayOut } = entry.availability;
   if (entry.open === undefined) return [{ subject, status: "ok", message: `${state}: ${reason}`, mend: "" }];
   const { upstream } = entry.open;
   if (clock.monotonicMs() >= endMs) {
@@ -99,6 +99,7 @@ async function checkTool(
   );
   const checks: CheckResult[] = [];
   if (state !== "ready") {
+    const mend = wayOut ?? (probe.mend === "" ? "Correct what the reason names." : probe.mend);
     checks.push({ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend });
   }
   if (!probe.ok && probe.message !== reason) checks.push(failed(subject, probe.message, probe.mend));
