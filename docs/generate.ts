@@ -1,0 +1,120 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { adapters } from "../src/adapters/index.ts";
+import { GATEWAY_CONFIG_SCHEMA, SETTINGS, type Setting } from "../src/config/gateway-config-schema.ts";
+import { ERROR_CATALOGUE, FAILURE_REASONS } from "../src/core/errors.ts";
+import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json.ts";
+import { createPipelineSteps } from "../src/pipeline/index.ts";
+import { createSchemaChecker } from "../src/pipeline/schema-checker.ts";
+import { createDeclarationGrammar } from "../src/registry/declaration-grammar.ts";
+
+/** A file of docs/ that is made from the source. */
+export interface GeneratedDocument {
+  /** From the repository's root. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** Everything `npm run gen` writes besides what buf generates. Reads and writes nothing. */
+export function generatedDocuments(): readonly GeneratedDocument[] {
+  return [
+    { path: "docs/errors.md", text: errorsPage() },
+    { path: "docs/configuration.md", text: configurationPage() },
+    { path: "docs/schema/tool.schema.json", text: schemaFile(declarationSchema()) },
+    { path: "docs/schema/gateway.schema.json", text: schemaFile(GATEWAY_CONFIG_SCHEMA) },
+  ];
+}
+
+function declarationSchema(): JsonObject {
+  const checker = createSchemaChecker({ maxCompiled: 1 });
+  const { schema } = createDeclarationGrammar({
+    adapters: new Map(adapters.map((adapter) => [adapter.kind, adapter])),
+    steps: createPipelineSteps({ checker }),
+    schemaProblem: (tool) => checker.problem(tool),
+  });
+  return schema;
+}
+
+function schemaFile(schema: JsonObject): string {
+  return `${stringifyJson(schema, 2)}\n`;
+}
+
+function errorsPage(): string {
+  const reasons = Object.entries(ERROR_CATALOGUE).map(([reason, entry]) => [
+    `\`${reason}\``,
+    `\`${entry.status}\``,
+    entry.retryable ? "yes" : "no",
+    entry.meaning,
+    entry.mend,
+  ]);
+  const failures = Object.entries(FAILURE_REASONS).map(([reason, meaning]) => [`\`${reason}\``, meaning]);
+  return `<!-- Generated from src/core/errors.ts by \`npm run gen\`; do not edit. -->
+
+# Errors and failures
+
+Two things can go wrong, and they look different on the wire.
+
+- **The gateway could not run the call, or no complete answer came**: the RPC ends with a gRPC status. Its details hold
+  \`google.rpc.ErrorInfo\` (\`reason\` from the table below, \`domain\` \`toolgate\`, and in \`metadata\` whatever varies in
+  the text), \`toolgate.v1.ToolErrorDetail\` (a text a model may read, whether a retry makes sense, and whether anything
+  may have happened), and where they fit \`google.rpc.BadRequest\` and \`google.rpc.RetryInfo\`.
+- **The tool ran and said no**: the RPC ends well, and \`result.failure\` says why. A model must read it, and a breaker or
+  a mesh between must not count it.
+
+Tell errors apart by \`reason\`. The text is for people and may change; a published reason keeps its meaning and its
+status.
+
+## Errors
+
+"Retry" says whether the same call may work later without a change by the caller. \`ToolErrorDetail.retryable\` says it
+for the error at hand and wins.
+
+${table(["Reason", "Status", "Retry", "When", "What to do"], reasons)}
+
+## Failures of a tool
+
+These stand in \`result.failure.reason\` of an answer whose status is \`OK\`.
+
+${table(["Reason", "When"], failures)}
+`;
+}
+
+function configurationPage(): string {
+  const settings = Object.entries<Setting>(SETTINGS).map(([key, { schema, standard }]) => [
+    `\`${key}\``,
+    standard === undefined ? "" : `\`${typeof standard === "string" ? standard : stringifyJson(standard)}\``,
+    textOf(schema["description"]),
+  ]);
+  return `<!-- Generated from src/config/gateway-config-schema.ts by \`npm run gen\`; do not edit. -->
+
+# gateway.yaml
+
+What is not a tool stands in \`gateway.yaml\`, which \`toolgate serve --config\` reads once, at its start. Every key has a
+default, so the file may be empty or absent. A dot is a level of nesting: \`tools.settle\` is the key \`settle\` under \`tools\`.
+An unknown key is refused with the nearest known one; a known key without effect yet is refused as not supported yet.
+Editors check the file with [schema/gateway.schema.json](schema/gateway.schema.json).
+
+${table(["Key", "Default", "Meaning"], settings)}
+`;
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  return [header, header.map(() => "---"), ...rows].map(tableRow).join("\n");
+}
+
+function tableRow(cells: readonly string[]): string {
+  return `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+}
+
+async function main(): Promise<void> {
+  for (const { path, text } of generatedDocuments()) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
+  }
+}
+
+if (import.meta.main) await main();
