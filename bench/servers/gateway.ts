@@ -1,0 +1,51 @@
+import { openSync, rmSync, writeSync } from "node:fs";
+import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
+import { devNull, tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseGatewayConfig } from "../../src/config/gateway-config.ts";
+import { createGateway } from "../../src/gateway.ts";
+import { createPinoLogger } from "../../src/observability/pino-logger.ts";
+import { createSecrets } from "../../src/secrets/secrets.ts";
+import { reportReady } from "./ready.ts";
+
+// The gateway as it is shipped, with three tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT.
+const [upstreamPort = ""] = process.argv.slice(2);
+
+const PARAMS = `params:
+  - { name: order_id, type: string, required: true }
+  - { name: include_history, type: boolean, default: false }
+  - { name: note, type: string }
+  - { name: limit, type: integer, minimum: 1, maximum: 100 }
+`;
+
+function declaration(name: string, path: string, more: string): string {
+  const endpoint = `http://127.0.0.1:${upstreamPort}/${path}`;
+  return `name: ${name}\ndescription: 性能测试工具 for the bench\ntype: http\nmethod: GET\nendpoint: ${endpoint}\n${PARAMS}${more}`;
+}
+
+const folder = await mkdtemp(join(tmpdir(), "toolgate-bench-"));
+await mkdir(join(folder, "tools"));
+const tools = {
+  bench_json: declaration(
+    "bench_json",
+    "json",
+    "result: { success_field: code, success_value: 0, data_field: data }\n",
+  ),
+  bench_first: declaration("bench_first", "first", "delivery: incremental\n"),
+  bench_feed: declaration("bench_feed", "feed", "delivery: incremental\n"),
+};
+for (const [name, text] of Object.entries(tools)) await writeFile(join(folder, "tools", `${name}.yaml`), text);
+
+const outcome = parseGatewayConfig("listen: 127.0.0.1:0\n", { file: "gateway.yaml", folder });
+if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+// Every line is made and written, as in a gateway whose log is a file.
+const log = openSync(devNull, "w");
+const secrets = createSecrets(process.env);
+const logger = createPinoLogger({
+  level: outcome.config.log.level,
+  destination: { write: (line) => void writeSync(log, line) },
+  redactor: secrets.redactor,
+});
+const { address } = await createGateway({ config: outcome.config, secrets, logger });
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+reportReady({ h1: address.port, h2: address.port });

@@ -1,0 +1,17 @@
+import { expect, test } from "vitest";
+import { readSlowly } from "./slow-reader.ts";
+import { START_TIMEOUT_MS } from "./spawned.ts";
+import { WIRE_CLIENT_NAMES } from "./wire-clients.ts";
+
+test.skipIf(process.platform !== "linux").each(["dense", "sparse"] as const)(
+  "a slow reader of %s text slows the upstream down instead of filling the gateway",
+  { timeout: 2 * START_TIMEOUT_MS },
+  async (text) => {
+    const figures = await readSlowly(WIRE_CLIENT_NAMES, 5_000, text);
+    expect(figures.grownBytes).toBeLessThan(32 * 2 ** 20);
+    for (const reader of figures.readers) {
+      expect(reader.readBytes).toBeGreaterThan(0);
+      expect(reader.upstreamBytes).toBeLessThan(16 * 2 ** 20);
+    }
+  },
+);
