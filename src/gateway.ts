@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { adapters } from "./adapters/index.ts";
+import { createAdapters } from "./adapters/index.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Logger } from "./core/logger.ts";
@@ -31,6 +31,8 @@ export interface GatewayOptions {
   readonly logger: Logger;
   /** Default: the system's. */
   readonly clock?: Clock;
+  /** Where proxies for upstreams are taken from: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: no proxies. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
 /** A gateway that serves. Disposing it is the same as stopping it. */
@@ -49,13 +51,13 @@ export interface Gateway extends AsyncDisposable {
  * starting.
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, logger, clock = systemClock } = options;
+  const { config, logger, clock = systemClock, environment = {} } = options;
   const { source: secrets, redactor } = options.secrets;
   const startedAtMs = clock.now();
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const steps = createPipelineSteps({ checker });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(adapters.map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(createAdapters({ environment }).map((adapter) => [adapter.kind, adapter])),
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });

@@ -19,6 +19,8 @@ export interface Answer {
   /** What the call changed, by the answer's status. */
   readonly effect: Effect;
   readonly body: BodySource;
+  /** Where the answer redirects to and why that is not followed; goes on after "the upstream". */
+  readonly redirectRefused: string | undefined;
 }
 
 /**

@@ -6,6 +6,12 @@ export const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTION
 /** One of them. */
 export type HttpMethod = (typeof METHODS)[number];
 
+/** How a list is written in a query or form. */
+export const QUERY_STYLES = ["repeat", "comma", "brackets"] as const;
+
+/** One of them. */
+export type QueryStyle = (typeof QUERY_STYLES)[number];
+
 /** A key that is known and has no effect yet. Editors do not offer it. */
 function notYet(description: string): JsonObject {
   return { not: {}, "x-not-supported": true, doNotSuggest: true, description: `Not supported yet. ${description}` };
@@ -15,7 +21,57 @@ const BODY: JsonObject = {
   type: ["object", "array", "string"],
   description:
     "JSON body. `$param` or `${param}` stands for an argument: alone it keeps its JSON type, inside text it is " +
-    "written as text; `$$` is a dollar sign. A key whose argument is absent is left out. A text must be one `$param`.",
+    "written as text; `$$` is a dollar sign. A key whose argument is absent is left out. A text is one `$param`, or, " +
+    "with a `content_type` that is no JSON, the body itself.",
+};
+
+/** Hashes a request may be signed with. */
+export const SIGNING_ALGORITHMS = ["hmac-sha256", "hmac-sha512"] as const;
+
+/** How the signature's bytes are written. */
+export const SIGNATURE_ENCODINGS = ["hex", "base64"] as const;
+
+/** How the time of signing is written. */
+export const TIMESTAMP_FORMATS = ["unix", "unix_ms", "iso8601"] as const;
+
+/** A text key that is not empty. */
+function text(description: string): JsonObject {
+  return { type: "string", minLength: 1, description };
+}
+
+const SIGNING: JsonObject = {
+  type: "object",
+  required: ["algorithm", "secret_ref", "header_name", "content"],
+  additionalProperties: false,
+  description: "A signature over each request, made anew each time it is sent, and put into a header.",
+  properties: {
+    algorithm: { enum: [...SIGNING_ALGORITHMS], description: "HMAC with this hash." },
+    secret_ref: text("Name of the environment variable that holds the key; its UTF-8 bytes are the key."),
+    header_name: text("Header that takes the signature."),
+    prefix: {
+      type: "string",
+      description:
+        "Stands before the signature, such as `HMAC`; a space follows a prefix that ends in a letter or digit. May " +
+        "hold `{timestamp}`, `{nonce}` and `{key_id}`.",
+    },
+    encoding: {
+      enum: [...SIGNATURE_ENCODINGS],
+      default: "hex",
+      description: "How the signature is written: `hex` in small letters, or `base64` with padding.",
+    },
+    content: text(
+      "What is signed: text with `{method}`, `{path}` and `{query}` (encoded as they are sent, the query without `?`), " +
+        "`{body}`, `{timestamp}`, `{nonce}`, `{key_id}`; `{{` and `}}` are braces.",
+    ),
+    timestamp_header: text("Header that takes the time of signing."),
+    timestamp_format: {
+      enum: [...TIMESTAMP_FORMATS],
+      default: "unix",
+      description: "How `{timestamp}` is written: seconds or milliseconds since 1970, or `2024-10-01T08:00:00.000Z`.",
+    },
+    nonce_header: text("Header that takes a UUID that no other request has."),
+    key_id: text("Names the key to the upstream; no secret. Stands where `content` or `prefix` say `{key_id}`."),
+  },
 };
 
 /** Keys of an HTTP tool. */
@@ -35,8 +91,15 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
       type: "object",
       additionalProperties: { type: "string" },
       description:
-        "Query parameters by name. A value may hold `{param}`: one that is absent drops the pair, an array alone " +
-        "repeats it, empty text is sent as `name=`.",
+        "Query parameters by name. A value may hold `{param}`: one that is absent drops the pair, a list alone is " +
+        "written as `query_style` says, empty text is sent as `name=`.",
+    },
+    query_style: {
+      enum: [...QUERY_STYLES],
+      default: "repeat",
+      description:
+        "How a list is written in query and form: `repeat` as `tag=a&tag=b`, `comma` as `tag=a,b`, `brackets` as " +
+        "`tag[]=a&tag[]=b`.",
     },
     headers: {
       type: "object",
@@ -45,6 +108,20 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     },
     body: BODY,
     request_body: { ...BODY, description: "The same as `body`; only one of the two may be set." },
+    content_type: {
+      type: "string",
+      minLength: 1,
+      description:
+        "Content type of the body; `application/json` where it is not set. With one that is no JSON, `body` is a text. " +
+        "In XML and HTML arguments are escaped, in other text they stand as they are. Text is sent in UTF-8.",
+    },
+    form: {
+      type: "object",
+      additionalProperties: { type: "string" },
+      description:
+        "Form fields by name, sent as `application/x-www-form-urlencoded` instead of a `body`. A value may hold " +
+        "`{param}`, as in `query`.",
+    },
     auth: {
       type: "object",
       required: ["header_name", "secret_ref"],
@@ -62,15 +139,25 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
         type: notYet("Kind of credential."),
       },
     },
-    signing: notYet("Signature over the request."),
-    form: notYet("URL-encoded form as body."),
+    signing: SIGNING,
+    redirects: {
+      enum: ["same_origin", "none"],
+      default: "same_origin",
+      description:
+        "Which redirects are followed: with `same_origin` up to 5 by a GET or HEAD that changes nothing, never to " +
+        "another scheme, host or port; with `none` no redirect.",
+    },
+    allow_private: {
+      type: "boolean",
+      default: false,
+      description:
+        "Whether the endpoint's host name may lead to a private, loopback, link-local or metadata address. An " +
+        "address or `localhost` written in `endpoint` needs no leave.",
+    },
     multipart: notYet("Multipart form as body."),
     files: notYet("Files to send."),
-    query_style: notYet("How lists are written in the query."),
-    redirects: notYet("Whether redirects are followed."),
     proxy: notYet("Proxy to go through."),
     tls: notYet("Certificates to trust and to show."),
     pool: notYet("Limits of connections."),
-    allow_private: notYet("Private addresses that may be reached."),
   },
 };

@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
-import { type buildConnector, Client, type Dispatcher } from "undici";
-import { openSocket, readyEvent, type SocketTarget, socketTarget } from "./socket.ts";
+import { Client, type Dispatcher } from "undici";
+import type { Connector } from "./connector.ts";
+import type { Proxy } from "./proxy.ts";
 
 /** Most connections kept open for later calls. */
 const MAX_IDLE = 256;
@@ -16,25 +17,21 @@ const MAX_HEADER_BYTES = 64 * 1024;
  * and touches no other. A call takes one and gives it back, or destroys it; how many there are is up to who calls.
  */
 export class Connections implements AsyncDisposable {
-  readonly #origin: string;
-  readonly #target: SocketTarget;
+  readonly #connector: Connector;
   readonly #open = new Set<Connection>();
   readonly #closing = new Set<Promise<void>>();
   /** The one used last is taken first, so that a lull lets the others go. */
   readonly #idle: Connection[] = [];
-  /** TLS session of the connection made last. */
-  #session: Buffer | undefined;
 
-  constructor(origin: string) {
-    this.#origin = origin;
-    this.#target = socketTarget(origin);
+  constructor(connector: Connector) {
+    this.#connector = connector;
   }
 
   /** A connection for one request; `fresh`: one that was never used. */
   take(fresh = false): Connection {
     const idle = fresh ? undefined : this.#idle.pop();
     if (idle !== undefined) return idle;
-    const connection = new Connection(this.#origin, (callback) => this.#connect(callback));
+    const connection = new Connection(this.#connector);
     this.#open.add(connection);
     return connection;
   }
@@ -58,41 +55,26 @@ export class Connections implements AsyncDisposable {
     for (const connection of this.#open) this.destroy(connection);
     await Promise.all(this.#closing);
   }
-
-  #connect(callback: buildConnector.Callback): Socket {
-    const socket = openSocket(this.#target, this.#session);
-    socket.on("session", (session: Buffer) => {
-      this.#session = session;
-    });
-    const onError = (error: Error): void => callback(error, null);
-    socket.once("error", onError);
-    socket.once(readyEvent(this.#target), () => {
-      socket.off("error", onError);
-      callback(null, socket);
-    });
-    return socket;
-  }
 }
 
 /** One connection, opened with its first request, and again where the upstream closed it in between. */
 export class Connection {
   readonly #client: Client;
+  readonly #origin: string;
+  /** Proxy that requests are addressed to. */
+  readonly #proxy: Proxy | undefined;
   #socket: Socket | undefined;
   #broken = false;
   #requests = 0;
 
-  constructor(origin: string, connect: (callback: buildConnector.Callback) => Socket) {
-    this.#client = new Client(origin, {
+  constructor(connector: Connector) {
+    this.#proxy = connector.forwardingProxy;
+    this.#origin = connector.origin;
+    this.#client = new Client(connector.origin, {
       connect: (_options, callback) => {
-        const socket = connect(callback);
-        this.#socket = socket;
-        this.#broken = false;
         this.#requests = 0;
-        socket.on("error", () => {
-          this.#broken = true;
-        });
         // undici cancels an attempt to connect through what its connector returns, but does not declare it.
-        return socket;
+        return connector.open(callback, (socket) => this.#watch(socket));
       },
       pipelining: 1,
       keepAliveTimeout: KEEP_IDLE_MS,
@@ -118,12 +100,31 @@ export class Connection {
 
   /** Sends a request. */
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    this.#client.dispatch(request, handler);
+    this.#client.dispatch(this.#proxy === undefined ? request : this.#forwarded(request, this.#proxy), handler);
   }
 
   /** To be called when a request goes out. */
   countRequest(): void {
     this.#requests += 1;
+  }
+
+  /** The request as a proxy takes it. Source: RFC 9112, section 3.2.2. */
+  #forwarded(request: Dispatcher.DispatchOptions, { authorization }: Proxy): Dispatcher.DispatchOptions {
+    const { path, headers } = request;
+    const credentials = authorization === undefined ? [] : ["proxy-authorization", authorization];
+    return {
+      ...request,
+      path: this.#origin + path,
+      headers: [...(Array.isArray(headers) ? headers : []), ...credentials],
+    };
+  }
+
+  #watch(socket: Socket): void {
+    this.#socket = socket;
+    this.#broken = false;
+    socket.on("error", () => {
+      this.#broken = true;
+    });
   }
 
   /** Closes it. Resolves when its socket is gone; never rejects. */

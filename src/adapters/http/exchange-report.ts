@@ -11,7 +11,7 @@ const MAX_BODY = 8_192;
 
 /** What was sent and got, for people, with secrets masked. `head`: absent where there was no answer. */
 export function reportExchange(config: HttpConfig, request: HttpRequest, head?: AnswerHead): UpstreamExchange {
-  const mask = maskOf(request.secret);
+  const mask = maskOf(request.masked);
   const requestHeaders: [string, string][] = [];
   for (let i = 0; i < request.headers.length; i += 2) {
     const name = (request.headers[i] ?? "").toLowerCase();
@@ -36,11 +36,12 @@ function shownHeader(config: HttpConfig, name: string, value: string): string {
   return isCredentialHeader(name) ? MASK : Buffer.from(value, "latin1").toString("utf8");
 }
 
-/** Masks the secret wherever it shows up; a short one would tear other words apart, and is left to the redactor. */
-function maskOf(secret: string | undefined): (text: string) => string {
-  if (secret === undefined || secret.length < 6) return (text) => text;
-  const encoded = encodeURIComponent(secret.replace(/\p{Surrogate}/gu, "\ufffd"));
-  return (text) => text.replaceAll(secret, () => MASK).replaceAll(encoded, () => MASK);
+/** Masks secrets wherever they show up; a short one would tear other words apart, and is left to the redactor. */
+function maskOf(secrets: readonly string[]): (text: string) => string {
+  const forms = secrets
+    .filter((secret) => secret.length >= 6)
+    .flatMap((secret) => [secret, encodeURIComponent(secret.replace(/\p{Surrogate}/gu, "\ufffd"))]);
+  return (text) => forms.reduce((masked, form) => masked.replaceAll(form, () => MASK), text);
 }
 
 function firstCharacters(text: string): string {

@@ -60,26 +60,15 @@ function reasonOf(status: number): FailureReason {
   return status === 429 ? "UPSTREAM_RATE_LIMITED" : "UPSTREAM_STATUS";
 }
 
-function headline({ config, head }: Answer): string {
+function headline({ config, head, redirectRefused }: Answer): string {
   const { name } = config.tool;
   const { status } = head;
-  const location = headerOf(head, "location");
   if (status === 401 || status === 403)
     return `${name}: the upstream refused the gateway's credential (HTTP ${status})`;
+  if (status === 407) return `${name}: the proxy refused the gateway's credential (HTTP 407)`;
   if (status === 429) return `${name}: the upstream asks to slow down (HTTP 429)`;
-  if (status < 400 && location !== undefined) {
-    const target = redirectTarget(location, config.endpoint.origin);
-    return `${name}: the upstream redirects to ${target} (HTTP ${status}), and redirects are not followed`;
-  }
+  if (redirectRefused !== undefined) return `${name}: the upstream ${redirectRefused}`;
   return `${name}: the upstream answered HTTP ${status}`;
-}
-
-/** Where a redirect leads, without query and credentials, which may hold secrets. */
-function redirectTarget(location: string, origin: string): string {
-  if (!URL.canParse(location, origin)) return "an address that is no URL";
-  const target = new URL(location, origin);
-  const path = target.pathname.length > 200 ? `${target.pathname.slice(0, 200)}…` : target.pathname;
-  return target.origin === "null" ? `a ${target.protocol} address` : target.origin + path;
 }
 
 function waitHint(head: AnswerHead, clock: Clock): string {

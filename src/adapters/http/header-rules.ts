@@ -50,3 +50,8 @@ export function headerBytes(text: string): string {
 export function isCredentialHeader(name: string): boolean {
   return /^(?:proxy-)?authorization$|^(?:set-)?cookie2?$|api-?key|token|secret|password|signature/i.test(name);
 }
+
+/** A prefix as it stands before a credential: with a space after one that ends in a letter or digit. */
+export function spacedPrefix(prefix: string): string {
+  return /[\p{L}\p{N}]$/u.test(prefix) ? `${prefix} ` : prefix;
+}

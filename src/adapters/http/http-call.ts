@@ -11,7 +11,9 @@ import { reportExchange } from "./exchange-report.ts";
 import { effectOf, MAX_FAILURE_BYTES, statusFailure, unreadableFailure } from "./failure.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { parseMediaType } from "./media-type.ts";
+import { redirectOf } from "./redirects.ts";
 import { assembleRequest, type HttpRequest } from "./request.ts";
+import { signRequest } from "./sign-request.ts";
 import { UnreadableAnswer } from "./unreadable-answer.ts";
 
 /** What the calls of one tool have in common. */
@@ -55,13 +57,10 @@ export class HttpCall {
       if (signal.aborted) onAbort();
       const request = this.#assemble();
       if (this.#call.validateOnly) {
-        yield* this.#validated(request);
+        yield* this.#validated(this.#sign(request));
         return;
       }
-      const { exchange, head } = await this.#begin(request);
-      if (this.#context.explain) yield this.#report(request, head);
-      if (head instanceof GatewayError) throw head;
-      const answer = this.#open(exchange, head);
+      const answer = yield* this.#answer(request);
       try {
         if (isStreamed(answer)) {
           const deltas = deltaReader(answer);
@@ -96,15 +95,39 @@ export class HttpCall {
     yield { type: "upstream-result", result: { content: [], effect: "none" } };
   }
 
+  /** Sends the request, and again where the answer redirects it; shows each exchange of a call to be explained. */
+  async *#answer(first: HttpRequest): AsyncGenerator<UpstreamEvent, Answer, undefined> {
+    let request = first;
+    for (let followed = 0; ; followed++) {
+      const { exchange, sent, head } = await this.#begin(request);
+      if (this.#context.explain) yield this.#report(sent, head);
+      if (head instanceof GatewayError) throw head;
+      const redirect = redirectOf(this.#environment.config, head, request.target, followed);
+      if (redirect?.target === undefined) return this.#open(exchange, head, redirect?.refused);
+      // Read to its end, the connection can be used again.
+      await readBeginning(exchange.read, MAX_FAILURE_BYTES);
+      exchange.close();
+      request = { ...request, target: redirect.target };
+    }
+  }
+
   /** Sends the request and waits for the answer's beginning. */
   async #begin(request: HttpRequest): Promise<BegunExchange> {
-    const exchange = this.#send(request, false);
+    const sent = this.#sign(request);
+    const exchange = this.#send(sent, false);
     const head = await exchange.head();
-    if (this.#stopped !== undefined) return { exchange, head: this.#stopped };
-    if (!exchange.wasStale || !this.#environment.config.readOnly) return { exchange, head };
+    if (this.#stopped !== undefined) return { exchange, sent, head: this.#stopped };
+    if (!exchange.wasStale || !this.#environment.config.readOnly) return { exchange, sent, head };
     // The upstream closed a kept connection just as it was used. What changes nothing is safe to send again.
-    const second = this.#send(request, true);
-    return { exchange: second, head: await second.head() };
+    const sentAgain = this.#sign(request);
+    const second = this.#send(sentAgain, true);
+    return { exchange: second, sent: sentAgain, head: await second.head() };
+  }
+
+  /** The request as it goes out now. Throws where the call was stopped. */
+  #sign(request: HttpRequest): HttpRequest {
+    if (this.#stopped !== undefined) throw this.#stopped;
+    return signRequest(this.#environment.config, request, this.#environment);
   }
 
   #send(request: HttpRequest, fresh: boolean): Exchange {
@@ -124,7 +147,7 @@ export class HttpCall {
     return { type: "exchange", exchange: reportExchange(this.#environment.config, request, answered) };
   }
 
-  #open(exchange: Exchange, head: AnswerHead): Answer {
+  #open(exchange: Exchange, head: AnswerHead, redirectRefused: string | undefined): Answer {
     const { config } = this.#environment;
     return {
       config,
@@ -132,6 +155,7 @@ export class HttpCall {
       media: parseMediaType(headerOf(head, "content-type")),
       effect: effectOf(head.status, config.readOnly),
       body: decodedBody(exchange.read, headerOf(head, "content-encoding")),
+      redirectRefused,
     };
   }
 
@@ -148,6 +172,8 @@ export class HttpCall {
 
 interface BegunExchange {
   readonly exchange: Exchange;
+  /** The request as it went out. */
+  readonly sent: HttpRequest;
   /** The error where no answer came. */
   readonly head: AnswerHead | GatewayError;
 }

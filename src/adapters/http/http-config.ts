@@ -2,7 +2,7 @@ import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "./body-template.ts";
-import type { HttpMethod } from "./config-schema.ts";
+import type { HttpMethod, QueryStyle } from "./config-schema.ts";
 import type { TextTemplate } from "./text-template.ts";
 import type { Endpoint, QueryPair } from "./url-template.ts";
 
@@ -21,6 +21,33 @@ export interface HeaderAuth {
   readonly prefix: string;
 }
 
+/** Names that stand in a signing template instead of parameters. */
+export const SIGNED_NAMES = ["method", "path", "query", "body", "timestamp", "nonce", "key_id"] as const;
+
+/** How requests are signed. */
+export interface RequestSigning {
+  /** As node:crypto names it. */
+  readonly hash: "sha256" | "sha512";
+  readonly secretRef: string;
+  readonly headerName: string;
+  /** Stands right before the signature; its space is in it. Its references are {@link SIGNED_NAMES}. */
+  readonly prefix: TextTemplate;
+  readonly encoding: "hex" | "base64";
+  /** What is signed. Its references are {@link SIGNED_NAMES}. */
+  readonly content: TextTemplate;
+  readonly timestampHeader: string | undefined;
+  readonly timestampFormat: "unix" | "unix_ms" | "iso8601";
+  readonly nonceHeader: string | undefined;
+  readonly keyId: string;
+}
+
+/** A body the declaration spells out. */
+export type RequestBody =
+  | { readonly kind: "json"; readonly template: BodyTemplate }
+  | { readonly kind: "form"; readonly pairs: readonly QueryPair[] }
+  /** `markup`: arguments are escaped as XML and HTML have it. */
+  | { readonly kind: "text"; readonly parts: TextTemplate; readonly markup: boolean };
+
 /** Where arguments go that no template names. */
 export type RestPlacement = "query" | "body" | "nowhere";
 
@@ -32,16 +59,25 @@ export interface HttpConfig {
   readonly endpoint: Endpoint;
   /** The `query` block. */
   readonly query: readonly QueryPair[];
+  /** How lists are written in query and form. */
+  readonly queryStyle: QueryStyle;
   /** Names of all query parameters the declaration sets, decoded. */
   readonly queryNames: ReadonlySet<string>;
   /** Headers that every request has, name and value in turn. */
   readonly fixedHeaders: readonly string[];
   /** Headers that take arguments. */
   readonly headers: readonly HeaderTemplate[];
-  /** The declaration sets the content type. */
+  /** Some entry of `headers` sets the content type. */
   readonly hasContentType: boolean;
-  readonly body: BodyTemplate | undefined;
+  readonly body: RequestBody | undefined;
+  /** Of a body, where no entry of `headers` sets it. */
+  readonly contentType: string;
   readonly auth: HeaderAuth | undefined;
+  readonly signing: RequestSigning | undefined;
+  /** `same_origin`: a call that changes nothing follows redirects within its origin. */
+  readonly redirects: "none" | "same_origin";
+  /** The endpoint's name may lead to private addresses. */
+  readonly allowPrivate: boolean;
   readonly rest: RestPlacement;
   /** Some declared parameter goes there. */
   readonly hasRest: boolean;

@@ -1,37 +1,57 @@
+import type { LookupFunction } from "node:net";
 import type { AdapterDeps, ProbeReport, Upstream, UpstreamTool } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Availability } from "../../core/tool.ts";
 import { cancellable } from "../shared/cancellable.ts";
 import { Connections } from "./connections.ts";
+import { Connector } from "./connector.ts";
 import { HttpCall, type HttpCallEnvironment } from "./http-call.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { probeOrigin } from "./probe.ts";
+import { type ProxyEnvironment, routeTo } from "./proxy.ts";
+import { secretRefsOf } from "./secret-use.ts";
+
+/** What the way to an upstream depends on besides its declaration. */
+export interface NetworkOptions {
+  /** Finds the addresses of a name. */
+  readonly lookup: LookupFunction;
+  /** Where proxies are taken from. */
+  readonly environment: ProxyEnvironment;
+}
 
 /** An HTTP tool, with connections of its own. */
 export class HttpUpstream implements Upstream {
   readonly #config: HttpConfig;
   readonly #deps: AdapterDeps;
+  readonly #connector: Connector;
   readonly #environment: HttpCallEnvironment;
-  #hadSecret: boolean;
+  /** The secret that was missing when it was looked last. */
+  #missingSecret: string | undefined;
   #closed = false;
 
-  constructor(config: HttpConfig, deps: AdapterDeps) {
+  constructor(config: HttpConfig, deps: AdapterDeps, { lookup, environment }: NetworkOptions) {
     this.#config = config;
     this.#deps = deps;
+    const { origin } = config.endpoint;
+    const route = routeTo(origin, environment);
+    this.#connector = new Connector({ origin, route, lookup: { allowPrivate: config.allowPrivate, lookup } });
     const { clock, secrets } = deps;
-    const connections = new Connections(config.endpoint.origin);
+    const connections = new Connections(this.#connector);
     this.#environment = { config, connections, clock, secrets, running: new Set() };
-    this.#hadSecret = this.#hasSecret();
+    this.#missingSecret = this.#missing();
   }
 
-  /** Tells the registry too when the secret came or went since it was looked at last. */
+  /** Tells the registry too when a secret came or went since it was looked last. */
   availability(): Availability {
-    const has = this.#lookForSecret();
-    const { auth } = this.#config;
-    return has || auth === undefined
+    const missing = this.#lookForSecrets();
+    return missing === undefined
       ? { state: "ready", reason: "" }
-      : { state: "unavailable", reason: `secret ${auth.secretRef} is not set` };
+      : {
+          state: "unavailable",
+          reason: `secret ${missing} is not set`,
+          mend: `Set the environment variable ${missing} where the gateway is started.`,
+        };
   }
 
   discover(): Promise<readonly UpstreamTool[]> {
@@ -40,15 +60,15 @@ export class HttpUpstream implements Upstream {
   }
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {
-    this.#lookForSecret();
+    this.#lookForSecrets();
     const run = new HttpCall(this.#environment, call, context);
     if (this.#closed) run.stop(this.#stopping());
     return cancellable(run.events(), () => run.stop(this.#cancelled()));
   };
 
   probe(signal: AbortSignal): Promise<ProbeReport> {
-    const { endpoint, settings } = this.#config;
-    const options = { origin: endpoint.origin, limitMs: settings.timeouts.connectMs, clock: this.#deps.clock };
+    const { connectMs } = this.#config.settings.timeouts;
+    const options = { connector: this.#connector, limitMs: connectMs, clock: this.#deps.clock };
     return probeOrigin(options, signal);
   }
 
@@ -58,21 +78,21 @@ export class HttpUpstream implements Upstream {
     await this.#environment.connections[Symbol.asyncDispose]();
   }
 
-  #hasSecret(): boolean {
-    const { auth } = this.#config;
-    return auth === undefined || this.#deps.secrets.has(auth.secretRef);
+  /** The first secret that is not set. */
+  #missing(): string | undefined {
+    return secretRefsOf(this.#config).find((reference) => !this.#deps.secrets.has(reference));
   }
 
-  #lookForSecret(): boolean {
-    const has = this.#hasSecret();
-    if (has !== this.#hadSecret) {
-      this.#hadSecret = has;
+  #lookForSecrets(): string | undefined {
+    const missing = this.#missing();
+    if (missing !== this.#missingSecret) {
+      this.#missingSecret = missing;
       // Later, since the registry may be in the middle of asking.
       queueMicrotask(() => {
         if (!this.#closed) this.#deps.changed();
       });
     }
-    return has;
+    return missing;
   }
 
   #cancelled(): GatewayError {

@@ -1,18 +1,38 @@
+import { lookup as systemLookup } from "node:dns";
 import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { isJsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
 import { HTTP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureHttp } from "./configure.ts";
 import type { HttpConfig } from "./http-config.ts";
-import { HttpUpstream } from "./http-upstream.ts";
+import { HttpUpstream, type NetworkOptions } from "./http-upstream.ts";
+import { type Route, routeTo } from "./proxy.ts";
+
+/** The adapter for tools behind HTTP/1.1 APIs. Default: the system's lookup, and no proxies. */
+export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapter<HttpConfig> {
+  const { lookup = systemLookup, environment = {} } = options;
+  return {
+    kind: "http",
+    configSchema: HTTP_CONFIG_SCHEMA,
+    configure: configureHttp,
+    explain: (config) => [...explainHttp(config), ...explainRoute(routeTo(config.endpoint.origin, environment))],
+    open: (config, deps) => Promise.resolve(new HttpUpstream(config, deps, { lookup, environment })),
+  };
+}
 
 /** Tools behind HTTP/1.1 APIs. */
-export const httpAdapter: Adapter<HttpConfig> = {
-  kind: "http",
-  configSchema: HTTP_CONFIG_SCHEMA,
-  configure: configureHttp,
-  explain: explainHttp,
-  open: (config, deps) => Promise.resolve(new HttpUpstream(config, deps)),
-};
+export const httpAdapter: Adapter<HttpConfig> = createHttpAdapter();
+
+/** The proxy, where there is one: without credentials. */
+function explainRoute(route: Route): readonly ExplainedSetting[] {
+  switch (route.kind) {
+    case "direct":
+      return [];
+    case "proxied":
+      return [{ key: "proxy", value: `${route.proxy.origin} (${route.proxy.variable})` }];
+    case "misconfigured":
+      return [{ key: "proxy", value: `${route.variable} holds no http or https URL` }];
+  }
+}
 
 /** Where arguments go that no template names, in words for people. */
 const UNNAMED_ARGUMENTS = { query: "query", body: "JSON body", nowhere: "refused" } as const;
@@ -28,9 +48,11 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
     settings.push({ key: `query.${name}`, value: shown(value) });
   for (const [name] of entriesOf(ownValue(declared, "headers")))
     settings.push({ key: `headers.${name}`, value: "***" });
-  for (const key of ["body", "request_body"]) {
-    const body = ownValue(declared, key);
-    if (body !== undefined) settings.push({ key, value: shown(body) });
+  for (const [name, value] of entriesOf(ownValue(declared, "form")))
+    settings.push({ key: `form.${name}`, value: shown(value) });
+  for (const key of ["query_style", "content_type", "body", "request_body"]) {
+    const value = ownValue(declared, key);
+    if (value !== undefined) settings.push({ key, value: shown(value) });
   }
   if (auth !== undefined) {
     settings.push(
@@ -38,6 +60,12 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
       { key: "auth.secret_ref", value: auth.secretRef },
     );
     if (auth.prefix !== "") settings.push({ key: "auth.prefix", value: auth.prefix.trimEnd() });
+  }
+  for (const [name, value] of entriesOf(ownValue(declared, "signing")))
+    settings.push({ key: `signing.${name}`, value: shown(value) });
+  for (const key of ["redirects", "allow_private"]) {
+    const value = ownValue(declared, key);
+    if (value !== undefined) settings.push({ key, value: shown(value) });
   }
   settings.push({ key: "unnamed_arguments", value: UNNAMED_ARGUMENTS[config.rest] });
   return settings;

@@ -2,6 +2,8 @@ import { errors } from "undici";
 import type { AttemptTimeouts } from "../../core/adapter.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
+import { codeOf, connectProblem } from "./connect-problem.ts";
+import { PRIVATE_ADDRESS } from "./host-lookup.ts";
 
 /** The limits of time an exchange watches. */
 export type TimeLimit = "connect" | "read" | "idle";
@@ -47,12 +49,17 @@ export function spentLimit(call: LostCall, limit: TimeLimit): GatewayError {
 export function brokenConnection(call: LostCall, cause: Error | undefined): GatewayError {
   if (isOwnFault(cause)) return new GatewayError("INTERNAL", "internal error", { cause });
   const why = describe(call, cause);
-  const metadata = { tool: call.tool, code: codeOf(cause) ?? "CUT_SHORT" };
+  const metadata = {
+    tool: call.tool,
+    code: codeOf(cause) ?? "CUT_SHORT",
+  };
   if (call.effect === "none") {
     return new GatewayError("UPSTREAM_UNREACHABLE", `${call.tool}: ${why.full}`, {
       modelMessage: `${call.tool}: ${why.brief}; nothing was changed`,
       metadata,
       cause,
+      // It takes a change of the declaration.
+      ...(codeOf(cause) === PRIVATE_ADDRESS ? { retryable: false } : {}),
     });
   }
   return new GatewayError("UPSTREAM_ANSWER_LOST", `${call.tool}: ${why.full}; ${DO_NOT_REPEAT}`, {
@@ -84,43 +91,6 @@ function describe(call: LostCall, cause: Error | undefined): { readonly full: st
   }
   const cut = `the answer was cut short after ${call.receivedBytes} bytes of its body`;
   return { full: `${cut}: ${call.origin} closed the connection${detail}`, brief: cut };
-}
-
-/** Why no connection was made, for people: each address that was tried, or what the name or certificate lacks. */
-export function connectProblem(cause: Error | undefined): string {
-  const attempts = cause instanceof AggregateError ? (cause.errors as readonly unknown[]) : [cause];
-  const tried = attempts.flatMap((attempt) => {
-    const { code, address, port } = errorFields(attempt);
-    if (address === undefined) return [];
-    return [`${address.includes(":") ? `[${address}]` : address}:${port ?? "?"} ${code ?? "failed"}`];
-  });
-  if (tried.length > 0) return `tried ${tried.join(", ")}`;
-  const code = codeOf(cause) ?? "unknown problem";
-  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return `its name has no address (${code})`;
-  if (/CERT|TLS|SSL|SELF_SIGNED|ISSUER/.test(code)) return `its TLS certificate or handshake is not accepted (${code})`;
-  return code;
-}
-
-interface ErrorFields {
-  readonly code: string | undefined;
-  readonly address: string | undefined;
-  readonly port: number | undefined;
-}
-
-function errorFields(error: unknown): ErrorFields {
-  const field = (name: string): unknown => (error instanceof Error ? Reflect.get(error, name) : undefined);
-  const code = field("code");
-  const address = field("address");
-  const port = field("port");
-  return {
-    code: typeof code === "string" ? code : undefined,
-    address: typeof address === "string" ? address : undefined,
-    port: typeof port === "number" ? port : undefined,
-  };
-}
-
-function codeOf(error: Error | undefined): string | undefined {
-  return errorFields(error).code;
 }
 
 /** A request that undici would not even take is a fault of the one who made it. */

@@ -53,6 +53,11 @@ export function isJson(media: MediaType): boolean {
   return !isJsonLines(media) && /^(?:application|text)\/(?:[^/]*\+)?json$/.test(media.name);
 }
 
+/** An XML document. Source: RFC 7303. */
+export function isXml(media: MediaType): boolean {
+  return /^(?:application|text)\/xml$|\+xml$/.test(media.name);
+}
+
 /** A web page. */
 export function isHtml(media: MediaType): boolean {
   return media.name === "text/html" || media.name === "application/xhtml+xml";

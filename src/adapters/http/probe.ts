@@ -1,52 +1,61 @@
+import type { Socket } from "node:net";
+import type { buildConnector } from "undici";
 import type { ProbeReport } from "../../core/adapter.ts";
 import type { Clock } from "../../core/clock.ts";
-import { connectProblem } from "./lost-call.ts";
-import { openSocket, readyEvent, socketTarget } from "./socket.ts";
+import { ConnectProblem, connectProblem } from "./connect-problem.ts";
+import type { Connector } from "./connector.ts";
 
 /** What a probe needs. */
 export interface ProbeOptions {
-  readonly origin: string;
+  readonly connector: Connector;
   /** Longest it may take. */
   readonly limitMs: number;
   readonly clock: Clock;
 }
 
+const START_OR_CORRECT = "Start the upstream, or correct the host and port of `endpoint`.";
+
 /**
- * Connects to an origin, with TLS where it has it, and closes the connection again: no request is made.
+ * Connects to an origin, with TLS where it has it, and closes the connection again: no request is made. Behind a proxy
+ * that forwards requests, that is a connection to the proxy alone.
  *
  * @throws the signal's reason.
  */
-export async function probeOrigin({ origin, limitMs, clock }: ProbeOptions, signal: AbortSignal): Promise<ProbeReport> {
+export async function probeOrigin(options: ProbeOptions, signal: AbortSignal): Promise<ProbeReport> {
+  const { connector, limitMs, clock } = options;
   signal.throwIfAborted();
-  const target = socketTarget(origin);
-  const socket = openSocket(target, undefined);
   const startedMs = clock.monotonicMs();
+  let top: Socket | undefined;
   let timer: Disposable | undefined;
   let onAbort: (() => void) | undefined;
   try {
     return await new Promise<ProbeReport>((resolve, reject) => {
-      const fail = (why: string): void => resolve(unreachable(origin, why));
-      socket.once(readyEvent(target), () => {
-        const tookMs = Math.round(clock.monotonicMs() - startedMs);
-        resolve({ ok: true, message: `${origin} accepts connections (${tookMs} ms)`, mend: "" });
+      const fail = (why: string, mend: string): void =>
+        resolve({ ok: false, message: `no connection to ${connector.origin}: ${why}`, mend });
+      const onOpen: buildConnector.Callback = (...[error, socket]) => {
+        if (socket !== null)
+          resolve({ ok: true, message: reachable(connector, Math.round(clock.monotonicMs() - startedMs)), mend: "" });
+        else fail(connectProblem(error), error instanceof ConnectProblem ? error.mend : START_OR_CORRECT);
+      };
+      connector.open(onOpen, (socket) => {
+        top = socket.on("error", () => undefined);
       });
-      socket.once("error", (error: Error) => fail(connectProblem(error)));
-      timer = clock.after(limitMs, () => fail(`no answer within ${limitMs} ms`));
+      timer = clock.after(limitMs, () => fail(`no answer within ${limitMs} ms`, START_OR_CORRECT));
       onAbort = () => reject(signal.reason as Error);
       signal.addEventListener("abort", onAbort, { once: true });
     });
   } finally {
     timer?.[Symbol.dispose]();
     if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-    socket.on("error", () => undefined);
-    socket.destroy();
+    top?.destroy();
   }
 }
 
-function unreachable(origin: string, why: string): ProbeReport {
-  return {
-    ok: false,
-    message: `no connection to ${origin}: ${why}`,
-    mend: "Start the upstream, or correct the host and port of `endpoint`.",
-  };
+function reachable({ origin, proxy, forwardingProxy }: Connector, tookMs: number): string {
+  if (forwardingProxy !== undefined) {
+    const { origin: shown, variable } = forwardingProxy;
+    return `proxy ${shown} (${variable}) accepts connections (${tookMs} ms); whether it reaches ${origin} shows a call`;
+  }
+  const through = proxy === undefined ? "" : ` through proxy ${proxy.origin} (${proxy.variable})`;
+  return `${origin} accepts connections${through} (${tookMs} ms)`;
 }

@@ -3,7 +3,9 @@ import { type JsonObject, type JsonValue, jsonPointer, stringifyJson } from "../
 import type { SecretSource } from "../../core/secrets.ts";
 import { bodyValue, fillBody } from "./body-template.ts";
 import { headerBytes, holdsControl } from "./header-rules.ts";
-import type { HttpConfig } from "./http-config.ts";
+import type { HttpConfig, RequestBody } from "./http-config.ts";
+import { secretValue, unusableSecret } from "./secret-use.ts";
+import { fillTextBody } from "./text-body.ts";
 import { fillText, ValueRefused } from "./text-template.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
 
@@ -14,8 +16,8 @@ export interface HttpRequest {
   /** Name and value in turn. */
   readonly headers: string[];
   readonly body: string | undefined;
-  /** The secret in it, for masking. */
-  readonly secret: string | undefined;
+  /** What is masked where the request is shown: secrets, and what was made of them. */
+  readonly masked: readonly string[];
 }
 
 /** What a request is made of besides the arguments. */
@@ -37,11 +39,11 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
     const target = fillTarget(config, args);
     const body = fillRequestBody(config, args);
     const headers = fillHeaders(config, args);
-    if (body !== undefined && !config.hasContentType) headers.push("content-type", "application/json");
+    if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
     if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
       headers.push("traceparent", sources.traceparent);
-    const secret = addSecret(config, sources.secrets, headers);
-    return { target, headers, body, secret };
+    const masked = addSecret(config, sources.secrets, headers);
+    return { target, headers, body, masked };
   } catch (error) {
     if (!(error instanceof ValueRefused)) throw error;
     const text = `${config.tool.name}: argument \`${error.param}\` ${error.message}; the upstream was not reached`;
@@ -53,11 +55,12 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
 }
 
 function fillTarget(config: HttpConfig, args: JsonObject): string {
-  let query = fillQuery(config.endpoint.query, args) + fillQuery(config.query, args);
+  const { queryStyle } = config;
+  let query = fillQuery(config.endpoint.query, args, queryStyle) + fillQuery(config.query, args, queryStyle);
   if (config.rest === "query") {
     for (const param of restOf(config, args)) {
       if (config.queryNames.has(param)) throw new ValueRefused(param, "would set what the declaration sets");
-      query += queryValue(encodePlain(param), { param }, args);
+      query += queryValue(encodePlain(param), { param }, args, queryStyle);
     }
   }
   const path = fillPath(config.endpoint, args);
@@ -68,8 +71,7 @@ function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefin
   if (config.body !== undefined) {
     const [extra] = restOf(config, args);
     if (extra !== undefined) throw new ValueRefused(extra, "has no place in the request");
-    const body = fillBody(config.body, args, config.keepsNull);
-    return body === undefined ? undefined : stringifyJson(body);
+    return fillDeclaredBody(config.body, config, args);
   }
   if (config.rest !== "body") return undefined;
   const rest = restOf(config, args);
@@ -80,6 +82,20 @@ function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefin
     if (value !== undefined) entries.push([param, value]);
   }
   return stringifyJson(Object.fromEntries(entries));
+}
+
+function fillDeclaredBody(body: RequestBody, config: HttpConfig, args: JsonObject): string | undefined {
+  switch (body.kind) {
+    case "json": {
+      const value = fillBody(body.template, args, config.keepsNull);
+      return value === undefined ? undefined : stringifyJson(value);
+    }
+    case "form":
+      // A form writes a space as `+`. Source: https://url.spec.whatwg.org/#urlencoded-serializing.
+      return fillQuery(body.pairs, args, config.queryStyle).slice(1).replaceAll("%20", "+");
+    case "text":
+      return fillTextBody(body.parts, args, body.markup);
+  }
 }
 
 /** Arguments that no template names. */
@@ -103,22 +119,13 @@ function fillHeaders(config: HttpConfig, args: JsonObject): string[] {
 }
 
 /** Adds the secret's header, last. Resolved at each request, so that a changed secret is in force at once. */
-function addSecret(config: HttpConfig, secrets: SecretSource, headers: string[]): string | undefined {
-  const { auth, tool } = config;
-  if (auth === undefined) return undefined;
-  if (!secrets.has(auth.secretRef)) throw unusableSecret(tool.name, auth.secretRef, "is not set");
-  const secret = secrets.resolve(auth.secretRef);
+function addSecret({ auth, tool }: HttpConfig, secrets: SecretSource, headers: string[]): readonly string[] {
+  if (auth === undefined) return [];
+  const secret = secretValue(tool.name, auth.secretRef, secrets);
   if (holdsControl(secret)) {
     const why = "holds a line break or control character, which no header can carry";
     throw unusableSecret(tool.name, auth.secretRef, why);
   }
   headers.push(auth.headerName, headerBytes(auth.prefix + secret));
-  return secret;
-}
-
-function unusableSecret(tool: string, reference: string, why: string): GatewayError {
-  return new GatewayError("SECRET_MISSING", `${tool}: secret ${reference} ${why}; the upstream was not reached`, {
-    modelMessage: `${tool}: the gateway has no credential for this tool; its operator must set one`,
-    metadata: { tool, secret: reference },
-  });
+  return [secret];
 }

@@ -1,6 +1,5 @@
-import type { LookupAddress } from "node:dns";
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net";
-import { connect as connectTls, type TLSSocket } from "node:tls";
+import { type ConnectionOptions, connect as connectTls, type TLSSocket } from "node:tls";
 
 /** As much as node's own HTTP reads ahead. */
 const READ_AHEAD_BYTES = 64 * 1024;
@@ -26,42 +25,38 @@ export function socketTarget(origin: string): SocketTarget {
  * Begins to connect, trying every address of the host. The socket is ready for use at {@link readyEvent}; until then
  * an `error` event says why it cannot.
  */
-export function openSocket(target: SocketTarget, session: Buffer | undefined): Socket | TLSSocket {
-  const { host, port } = target;
+export function openSocket(
+  target: SocketTarget,
+  lookup: LookupFunction | undefined,
+  session: Buffer | undefined,
+): Socket | TLSSocket {
   const options = {
-    host,
-    port,
+    host: target.host,
+    port: target.port,
     autoSelectFamily: true,
     noDelay: true,
     keepAlive: true,
     keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
     highWaterMark: READ_AHEAD_BYTES,
-    ...(isLocalhost(host) ? { lookup: lookupLoopback } : {}),
+    ...(lookup === undefined ? {} : { lookup }),
   };
-  if (!target.secure) return connectTcp(options);
-  return connectTls({
-    ...options,
+  return target.secure ? connectTls({ ...options, ...tlsOptions(target, session) }) : connectTcp(options);
+}
+
+/** Begins TLS over a socket that leads to the target. It is ready at `secureConnect`. */
+export function secureSocket(socket: Socket, target: SocketTarget, session: Buffer | undefined): TLSSocket {
+  return connectTls({ socket, host: target.host, ...tlsOptions(target, session) });
+}
+
+function tlsOptions({ host }: SocketTarget, session: Buffer | undefined): ConnectionOptions {
+  return {
     ALPNProtocols: ["http/1.1"],
     ...(isIP(host) === 0 ? { servername: host } : {}),
     ...(session === undefined ? {} : { session }),
-  });
+  };
 }
 
 /** The event at which an opened socket can be used. */
 export function readyEvent(target: SocketTarget): "connect" | "secureConnect" {
   return target.secure ? "secureConnect" : "connect";
 }
-
-function isLocalhost(host: string): boolean {
-  return host === "localhost" || host.endsWith(".localhost");
-}
-
-/** `localhost` is loopback in both families, whatever the hosts file says. Source: RFC 6761, section 6.3. */
-const lookupLoopback: LookupFunction = (_host, options, callback) => {
-  const addresses: LookupAddress[] = [
-    { address: "127.0.0.1", family: 4 },
-    { address: "::1", family: 6 },
-  ];
-  if (options.all === true) callback(null, addresses);
-  else callback(null, "127.0.0.1", 4);
-};

@@ -1,4 +1,5 @@
 import { isJsonArray, type JsonObject } from "../../core/json.ts";
+import type { QueryStyle } from "./config-schema.ts";
 import {
   argumentOf,
   type ParsedTemplate,
@@ -74,8 +75,11 @@ export function fillPath(endpoint: Endpoint, args: JsonObject): string {
   return path;
 }
 
-/** Adds pairs to a query, each with `&` before it. An absent argument drops its pair, an array alone repeats it. */
-export function fillQuery(pairs: readonly (string | QueryPair)[], args: JsonObject): string {
+/**
+ * Adds pairs to a query, each with `&` before it. An absent argument drops its pair; a list alone is written in the
+ * style, and an empty one drops the pair too.
+ */
+export function fillQuery(pairs: readonly (string | QueryPair)[], args: JsonObject, style: QueryStyle): string {
   let query = "";
   for (const pair of pairs) {
     if (typeof pair === "string") {
@@ -84,26 +88,28 @@ export function fillQuery(pairs: readonly (string | QueryPair)[], args: JsonObje
     }
     const [only] = pair.parts;
     const single = pair.parts.length === 1 && typeof only === "object";
-    query += single ? queryValue(pair.name, only, args) : mixedValue(pair, args);
+    query += single ? queryValue(pair.name, only, args, style) : mixedValue(pair, args);
   }
   return query;
 }
 
-/** Names in a query, decoded. */
-export function queryNamesOf(pairs: readonly (string | QueryPair)[]): ReadonlySet<string> {
+/** Names in a query, decoded; in `brackets` style `a[]` is the list `a`. */
+export function queryNamesOf(pairs: readonly (string | QueryPair)[], style: QueryStyle): ReadonlySet<string> {
   const text = pairs.map((pair) => (typeof pair === "string" ? pair : `${pair.name}=`)).join("&");
-  return new Set(new URLSearchParams(text).keys());
+  const names = [...new URLSearchParams(text).keys()];
+  return new Set(style === "brackets" ? names.map((name) => name.replace(/\[\]$/, "")) : names);
 }
 
 /** One argument as query pairs, each with `&` before it. `name` is encoded. */
-export function queryValue(name: string, reference: Reference, args: JsonObject): string {
+export function queryValue(name: string, reference: Reference, args: JsonObject, style: QueryStyle): string {
   const value = argumentOf(reference, args);
   if (value === undefined) return "";
-  const values = isJsonArray(value) ? value : [value];
-  const place = isJsonArray(value) ? "an item of a list in the query" : "the query";
-  return values
-    .map((item) => `&${name}=${encodeText(reference.param, scalarText(reference.param, item, place))}`)
-    .join("");
+  const { param } = reference;
+  if (!isJsonArray(value)) return `&${name}=${encodeText(param, scalarText(param, value, "the query"))}`;
+  const items = value.map((item) => encodeText(param, scalarText(param, item, "an item of a list in the query")));
+  if (items.length === 0) return "";
+  if (style === "comma") return `&${name}=${items.join(",")}`;
+  return items.map((item) => `&${style === "brackets" ? `${name}%5B%5D` : name}=${item}`).join("");
 }
 
 function mixedValue(pair: QueryPair, args: JsonObject): string {

@@ -52,7 +52,7 @@ test("an environment variable in a header is refused, and the way to a secret na
   expect(problem).toContain("`auth.secret_ref`");
 });
 
-test.for(["toString", "constructor", "__proto__"])("`%s` is no parameter unless declared", (name) => {
+test.for(["toString", "constructor", "__proto__"])("`%s` is no parameter unless declared [X-D03]", (name) => {
   expect(problemsOf({ keys: { endpoint: `http://127.0.0.1/{${name}}` } })).toHaveLength(1);
   expect(problemsOf({ keys: { endpoint: "http://127.0.0.1/", method: "POST", body: { a: `$${name}` } } })).toHaveLength(
     1,
@@ -66,7 +66,7 @@ test.for([
   "{tenant}://example.test/x",
   "{tenant}/x",
   "http://user:{tenant}@example.test/x",
-])("a parameter cannot choose where a request goes: %s [T-D08]", (endpoint) => {
+])("a parameter cannot choose where a request goes: %s [T-D08, X-D01]", (endpoint) => {
   expect(problemsOf({ keys: { endpoint }, params: { tenant: TEXT } })).toEqual([
     "/endpoint scheme, host and port must be fixed text: an argument must not choose where a request goes",
   ]);
@@ -148,7 +148,7 @@ test("a body is a map, a list or one reference", () => {
   const keys = (body: string): JsonObject => ({ endpoint: "http://127.0.0.1/", method: "POST", body });
   expect(problemsOf({ keys: keys("$doc"), params: { doc: { type: "object" } } })).toEqual([]);
   expect(problemsOf({ keys: keys('{"id": "$doc"}'), params: { doc: TEXT } })).toEqual([
-    "/body a text body is not supported yet; write a map or a list, or one `$param` alone",
+    "/body a JSON body is no text with parameters in it; write a map or a list or one `$param` alone, or add a `content_type` such as text/plain",
   ]);
   expect(problemsOf({ keys: { ...keys("$doc"), method: "HEAD" }, params: { doc: TEXT } })).toEqual([
     "/body a HEAD request has no body",
@@ -211,7 +211,7 @@ test("the content type of a body stays a JSON one", () => {
   });
   expect(problemsOf({ keys: keys("application/json-patch+json") })).toEqual([]);
   expect(problemsOf({ keys: keys("application/x-www-form-urlencoded") })).toEqual([
-    "/headers/Content-Type bodies are sent as JSON, so the content type must be a JSON one",
+    "/headers/Content-Type bodies are sent as JSON, so the content type must be a JSON one; for a text body use `content_type`",
   ]);
 });
 
@@ -230,12 +230,10 @@ test("all problems of a declaration are reported at once", () => {
 test("the schema marks what is known and not supported yet", () => {
   const properties = httpAdapter.configSchema["properties"] as Record<string, JsonObject>;
   const later = Object.keys(properties).filter((key) => properties[key]?.["x-not-supported"] === true);
-  expect(later).toEqual(
-    expect.arrayContaining(["signing", "form", "multipart", "query_style", "redirects", "proxy", "tls"]),
-  );
+  expect(later).toEqual(expect.arrayContaining(["multipart", "files", "proxy", "tls", "pool"]));
 });
 
-test("the explanation shows where things go, and no header value", async () => {
+test("the explanation shows where things go, and no header value [K-D05]", async () => {
   const configured = configure({
     keys: {
       endpoint: "http://127.0.0.1:7434/orders/{order_id}",

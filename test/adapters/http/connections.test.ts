@@ -41,7 +41,7 @@ test("a failure leaves the connection in use, a call that is given up does not",
   expect(upstream.sockets).toHaveLength(2);
 });
 
-test("an idle connection that the upstream closed is not used again", async () => {
+test("an idle connection that the upstream closed is not used again [U-D08]", async () => {
   await using upstream = await startJsonUpstream();
   await using tool = await openTool({ keys: { endpoint: upstream.origin, method: "POST" } });
   for (let i = 1; i <= 3; i++) {
@@ -55,7 +55,7 @@ test("an idle connection that the upstream closed is not used again", async () =
   expect(upstream.requests).toHaveLength(3);
 });
 
-test("a connection lost in the moment of its reuse is made up for where that is safe", async () => {
+test("a connection lost in the moment of its reuse is made up for where that is safe [U-D08]", async () => {
   for (const method of ["GET", "POST"]) {
     let requests = 0;
     await using upstream = await startRawUpstream((socket) => {

@@ -1,7 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, createServer as createTcpServer, type Socket, type Server as TcpServer } from "node:net";
-import { httpAdapter } from "../../../src/adapters/http/index.ts";
+import {
+  type AddressInfo,
+  createServer as createTcpServer,
+  type LookupFunction,
+  type Socket,
+  type Server as TcpServer,
+} from "node:net";
+import { createHttpAdapter, httpAdapter } from "../../../src/adapters/http/index.ts";
 import type { AdapterSettings, Configured, Upstream } from "../../../src/core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent, UpstreamExchange, UpstreamResult } from "../../../src/core/call.ts";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
@@ -129,6 +135,10 @@ export interface ToolOptions {
   readonly environment?: Record<string, string | undefined>;
   readonly clock?: Clock;
   readonly changed?: () => void;
+  /** Instead of the system's. */
+  readonly lookup?: LookupFunction;
+  /** Variables that proxies are taken from. */
+  readonly proxies?: Record<string, string>;
 }
 
 /** Compiles a declaration. */
@@ -174,7 +184,12 @@ export async function openTool(options: ToolOptions): Promise<Upstream> {
     secrets: createEnvironmentSecrets(options.environment ?? {}, new SecretMemory()),
     changed: options.changed ?? (() => undefined),
   };
-  return httpAdapter.open(configured.config as never, deps, new AbortController().signal);
+  const { lookup, proxies } = options;
+  const adapter = createHttpAdapter({
+    ...(lookup === undefined ? {} : { lookup }),
+    ...(proxies === undefined ? {} : { environment: proxies }),
+  });
+  return adapter.open(configured.config as never, deps, new AbortController().signal);
 }
 
 /** How a test calls. */
@@ -217,7 +232,9 @@ function contextFor(options: CallOptions): CallContext {
 /** What a call came to. */
 export interface Outcome {
   readonly deltas: readonly string[];
+  /** The last of the exchanges. */
   readonly exchange: UpstreamExchange | undefined;
+  readonly exchanges: readonly UpstreamExchange[];
   /** Absent where the call failed. */
   readonly result: UpstreamResult | undefined;
   readonly error: GatewayError | undefined;
@@ -226,20 +243,20 @@ export interface Outcome {
 /** Calls and reads everything. An error that is no GatewayError fails the test. */
 export async function call(tool: Upstream, args: JsonObject = {}, options: CallOptions = {}): Promise<Outcome> {
   const deltas: string[] = [];
-  let exchange: UpstreamExchange | undefined;
+  const exchanges: UpstreamExchange[] = [];
   let result: UpstreamResult | undefined;
   try {
     for await (const event of invoke(tool, args, options)) {
       if (result !== undefined) throw new Error("an event after the result");
       if (event.type === "upstream-delta") deltas.push(event.text);
-      else if (event.type === "exchange") exchange = event.exchange;
+      else if (event.type === "exchange") exchanges.push(event.exchange);
       else if (event.type === "upstream-result") result = event.result;
     }
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
-    return { deltas, exchange, result: undefined, error };
+    return { deltas, exchange: exchanges.at(-1), exchanges, result: undefined, error };
   }
-  return { deltas, exchange, result, error: undefined };
+  return { deltas, exchange: exchanges.at(-1), exchanges, result, error: undefined };
 }
 
 /** Resolves when a socket is closed. */
@@ -247,3 +264,27 @@ export async function closed(socket: Socket | undefined): Promise<void> {
   if (socket === undefined) throw new Error("no connection was made");
   if (!socket.closed) await new Promise<void>((resolve) => socket.once("close", () => resolve()));
 }
+
+/** Calls a tool once and gives what its upstream saw. `endpoint` is its path and query alone. */
+export async function sent(
+  options: PathOptions,
+  args: JsonObject,
+  callOptions: CallOptions = {},
+): Promise<SentOutcome> {
+  await using upstream = await startJsonUpstream();
+  const keys = { ...options.keys, endpoint: upstream.origin + options.keys.endpoint };
+  await using tool = await openTool({ ...options, keys });
+  const outcome = await call(tool, args, callOptions);
+  return { ...outcome, requests: upstream.requests, request: upstream.requests[0], origin: upstream.origin };
+}
+
+/** What {@link sent} gives. */
+export interface SentOutcome extends Outcome {
+  readonly requests: readonly SeenRequest[];
+  /** The first of them. */
+  readonly request: SeenRequest | undefined;
+  readonly origin: string;
+}
+
+/** What {@link sent} takes. */
+export type PathOptions = ToolOptions & { readonly keys: { readonly endpoint: string } };

@@ -1,21 +1,9 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../../src/core/json.ts";
-import { call, openTool, startJsonUpstream, type ToolOptions } from "./fixture.ts";
+import { type PathOptions, sent } from "./fixture.ts";
 
 const ANY: JsonObject = {};
 const TEXT: JsonObject = { type: "string" };
-
-/** `endpoint` is its path and query alone. */
-type PathOptions = ToolOptions & { readonly keys: { readonly endpoint: string } };
-
-/** Calls a tool once and gives what its upstream saw. */
-async function sent(options: PathOptions, args: JsonObject, callOptions = {}) {
-  await using upstream = await startJsonUpstream();
-  const keys = { ...options.keys, endpoint: upstream.origin + options.keys.endpoint };
-  await using tool = await openTool({ ...options, keys });
-  const { error, result } = await call(tool, args, callOptions);
-  return { error, result, requests: upstream.requests, request: upstream.requests[0], origin: upstream.origin };
-}
 
 test.for([
   ["SO20241001", "SO20241001"],
@@ -198,7 +186,7 @@ test("a POST without any parameter has no body", async () => {
   expect(request?.headers).not.toHaveProperty("content-type");
 });
 
-test("a list in the query repeats its name, and an empty one leaves it out", async () => {
+test("a list in the query repeats its name, and an empty one leaves it out [T-D02]", async () => {
   const params = { tags: { type: "array" } };
   const options: PathOptions = { keys: { endpoint: "/o", query: { tag: "{tags}" } }, params };
   expect((await sent(options, { tags: ["red", "blue green", "a,b"] })).request?.target).toBe(
@@ -206,6 +194,30 @@ test("a list in the query repeats its name, and an empty one leaves it out", asy
   );
   expect((await sent({ keys: { endpoint: "/o" }, params }, { tags: [] })).request?.target).toBe("/o");
   expect((await sent(options, { tags: [{}] })).error?.reason).toBe("TEMPLATE_VALUE_REFUSED");
+});
+
+test.for([
+  ["repeat", "/o?t=red&t=blue%20green&t=a%2Cb&tags=red&tags=blue%20green&tags=a%2Cb"],
+  ["comma", "/o?t=red,blue%20green,a%2Cb&tags=red,blue%20green,a%2Cb"],
+  [
+    "brackets",
+    "/o?t%5B%5D=red&t%5B%5D=blue%20green&t%5B%5D=a%2Cb&tags%5B%5D=red&tags%5B%5D=blue%20green&tags%5B%5D=a%2Cb",
+  ],
+] as const)("a list in the query is written as `query_style: %s` says [T-D02]", async ([style, target]) => {
+  const params = { a: { type: "array" }, tags: { type: "array" }, one: TEXT };
+  const keys = { endpoint: "/o?t={a}", query_style: style };
+  const tags = ["red", "blue green", "a,b"];
+  const options: PathOptions = { keys, params, required: [] };
+  expect((await sent(options, { a: tags, tags })).request?.target).toBe(target);
+  expect((await sent(options, { a: [], tags: [], one: "1" })).request?.target).toBe("/o?one=1");
+  expect((await sent(options, { tags: ["a", null] })).error?.reason).toBe("TEMPLATE_VALUE_REFUSED");
+});
+
+test("a list in brackets cannot meddle with one the declaration sets", async () => {
+  const keys = { endpoint: "/o?role[]=user", query_style: "brackets" };
+  const { error, requests } = await sent({ keys, inputSchema: { type: "object" } }, { role: ["admin"] });
+  expect(error).toMatchObject({ reason: "TEMPLATE_VALUE_REFUSED", violations: [{ field: "/role" }] });
+  expect(requests).toHaveLength(0);
 });
 
 test("a plus sign, space and other characters keep their meaning in the query", async () => {

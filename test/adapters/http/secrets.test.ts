@@ -30,7 +30,11 @@ test("a missing secret makes the tool unavailable and its calls fail, naming the
   await using upstream = await startJsonUpstream();
   for (const value of [undefined, "", "  "]) {
     await using tool = await openTool(secretTool(upstream.origin, { environment: { ORDER_API_TOKEN: value } }));
-    expect(tool.availability()).toEqual({ state: "unavailable", reason: "secret ORDER_API_TOKEN is not set" });
+    expect(tool.availability()).toEqual({
+      state: "unavailable",
+      reason: "secret ORDER_API_TOKEN is not set",
+      mend: "Set the environment variable ORDER_API_TOKEN where the gateway is started.",
+    });
     const { error } = await call(tool);
     expect(error).toMatchObject({ reason: "SECRET_MISSING", effect: "none", metadata: { secret: "ORDER_API_TOKEN" } });
     expect(error?.message).toBe("order_status: secret ORDER_API_TOKEN is not set; the upstream was not reached");
@@ -39,7 +43,7 @@ test("a missing secret makes the tool unavailable and its calls fail, naming the
   expect(upstream.requests).toHaveLength(0);
 });
 
-test("a secret that comes, changes or goes is in force at the next call, and the registry is told", async () => {
+test("a secret that comes, changes or goes is in force at the next call, and the registry is told [T-D07]", async () => {
   await using upstream = await startJsonUpstream();
   const changing: Record<string, string | undefined> = {};
   let changes = 0;

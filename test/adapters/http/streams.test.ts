@@ -80,7 +80,7 @@ test("a compressed stream is decoded", async () => {
   expect(deltas).toEqual(["a\n", "b\n"]);
 });
 
-test("the first piece is given on while the upstream still works [S2-68]", async () => {
+test("the first piece is given on while the upstream still works [S2-16, S2-68, S2-70]", async () => {
   let finish: (() => void) | undefined;
   await using upstream = await startUpstream((response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -160,7 +160,7 @@ test.for(["text/event-stream", "application/x-ndjson"])("one event or line has a
   await closed(upstream.sockets[0]);
 });
 
-test("a slow reader slows the upstream down, and nothing is lost", { timeout: 30_000 }, async () => {
+test("a slow reader slows the upstream down, and nothing is lost [G-D08]", { timeout: 30_000 }, async () => {
   let written = 0;
   await using upstream = await startUpstream((response) => {
     response.writeHead(200, { "content-type": "text/plain" });

@@ -19,7 +19,32 @@ yjL0aaNrvHd+LUknI2mTJuvMW4ehRANCAATIx4cr69K/KzWkwcdKYVvnjx99Mzlw
 ScNsYuxzG5a6wTtAL5H2Pmz1dR5nuk6+85LqzMGbpFJLZBAl/HK52S01
 -----END PRIVATE KEY-----`;
 
+/** The same for orders.example.test, valid for a hundred years from 2026. */
+export const NAMED_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBszCCAVmgAwIBAgIUW6MNBBbo2rzqDBTUPedizoFXeH8wCgYIKoZIzj0EAwIw
+HjEcMBoGA1UEAwwTb3JkZXJzLmV4YW1wbGUudGVzdDAgFw0yNjExMzAxMTM2MTBa
+GA8yMTI2MTEwNjExMzYxMFowHjEcMBoGA1UEAwwTb3JkZXJzLmV4YW1wbGUudGVz
+dDBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABEOVw2jgFrvOZU8FqEIRmMvMB2at
+whIhK0MhOa6o4BXk+gmlG7SxOBs/nCCHvrScIDbrrUFudzmCERpcMo+UVXKjczBx
+MB0GA1UdDgQWBBR/tZn9zzWWIcyvfnKS4FzUPGvM1DAfBgNVHSMEGDAWgBR/tZn9
+zzWWIcyvfnKS4FzUPGvM1DAPBgNVHRMBAf8EBTADAQH/MB4GA1UdEQQXMBWCE29y
+ZGVycy5leGFtcGxlLnRlc3QwCgYIKoZIzj0EAwIDSAAwRQIhAIOeRs4QP2dohQ1z
+JLmTP6k+2C3JA568/BsHXliiRl1VAiAjMSx50vgZGeJXsHhzED8H3q161/0XEnDp
+gxoXN1SsTg==
+-----END CERTIFICATE-----`;
+
+const NAMED_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgDIheiDyCuaypazWF
+w32hzNjB+UlwXCPM2Ym0IcYs2CqhRANCAARDlcNo4Ba7zmVPBahCEZjLzAdmrcIS
+IStDITmuqOAV5PoJpRu0sTgbP5wgh760nCA2661Bbnc5ghEaXDKPlFVy
+-----END PRIVATE KEY-----`;
+
 /** An HTTPS server with {@link CERTIFICATE}; not listening yet. */
 export function createTlsServer(listener: RequestListener): Server {
   return createServer({ cert: CERTIFICATE, key: KEY }, listener);
+}
+
+/** An HTTPS server with {@link NAMED_CERTIFICATE}; not listening yet. */
+export function createNamedTlsServer(listener: RequestListener): Server {
+  return createServer({ cert: NAMED_CERTIFICATE, key: NAMED_KEY }, listener);
 }
