@@ -7,6 +7,7 @@ import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json
 import { createPipelineSteps } from "../src/pipeline/index.ts";
 import { createSchemaChecker } from "../src/pipeline/schema-checker.ts";
 import { createDeclarationGrammar } from "../src/registry/declaration-grammar.ts";
+import { coveragePage } from "../test/coverage/report.ts";
 
 /** A file of docs/ that is made from the source. */
 export interface GeneratedDocument {
@@ -15,11 +16,12 @@ export interface GeneratedDocument {
   readonly text: string;
 }
 
-/** Everything `npm run gen` writes besides what buf generates. Reads and writes nothing. */
+/** Everything `npm run gen` writes besides what buf generates. Reads the titles of the tests, and writes nothing. */
 export function generatedDocuments(): readonly GeneratedDocument[] {
   return [
     { path: "docs/errors.md", text: errorsPage() },
     { path: "docs/configuration.md", text: configurationPage() },
+    { path: "docs/coverage.md", text: coveragePage() },
     { path: "docs/schema/tool.schema.json", text: schemaFile(declarationSchema()) },
     { path: "docs/schema/gateway.schema.json", text: schemaFile(GATEWAY_CONFIG_SCHEMA) },
   ];

@@ -2,10 +2,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { processHost } from "../src/cli/process-host.ts";
 import { runCli } from "../src/cli/run.ts";
-import { VERSION } from "../src/core/version.ts";
-import { createGateway, type Gateway } from "../src/gateway.ts";
-import { createPinoLogger } from "../src/observability/pino-logger.ts";
-import { createSecrets } from "../src/secrets/secrets.ts";
+import { createGateway, createPinoLogger, createSecrets, type Gateway, VERSION } from "../src/index.ts";
 import { createDemoUpstream, type DemoUpstream } from "./upstream/demo-upstream.ts";
 
 // `npm start`: the gateway with the example tools, and the upstream they call, in one process.
@@ -46,8 +43,8 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
     loadServer: () =>
       Promise.resolve({
         createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),
-        async createGateway({ config, logger }) {
-          const gateway = await createGateway({ config, logger, secrets });
+        async createGateway(options) {
+          const gateway = await createGateway({ ...options, secrets });
           // After the line that `serve` writes.
           setImmediate(() => console.log(guide(gateway, demo, env)));
           return gateway;

@@ -2,10 +2,7 @@ import { openSync, rmSync, writeSync } from "node:fs";
 import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
 import { devNull, tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseGatewayConfig } from "../../src/config/gateway-config.ts";
-import { createGateway } from "../../src/gateway.ts";
-import { createPinoLogger } from "../../src/observability/pino-logger.ts";
-import { createSecrets } from "../../src/secrets/secrets.ts";
+import { createGateway, createPinoLogger, createSecrets, parseGatewayConfig } from "../../src/index.ts";
 import { reportReady } from "./ready.ts";
 
 // The gateway as it is shipped, with three tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT.
@@ -24,6 +21,7 @@ function declaration(name: string, path: string, more: string): string {
 }
 
 const folder = await mkdtemp(join(tmpdir(), "toolgate-bench-"));
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 await mkdir(join(folder, "tools"));
 const tools = {
   bench_json: declaration(
@@ -47,5 +45,4 @@ const logger = createPinoLogger({
   redactor: secrets.redactor,
 });
 const { address } = await createGateway({ config: outcome.config, secrets, logger });
-process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 reportReady({ h1: address.port, h2: address.port });

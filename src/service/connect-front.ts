@@ -91,6 +91,7 @@ function serve(
   const timeout = rpcTimeout(headers);
   // A malformed one stays, for Connect to refuse.
   if (timeout?.timeoutMs !== undefined) headers.delete(timeout.header);
+  if (handler.method.methodKind === "server_streaming") refuseCompression(headers);
   const rpc = new LiveRpc(
     {
       method: handler.requestPath.slice(1),
@@ -112,6 +113,14 @@ function serve(
       if (!gone) options.logger.warn("rpc-answer-failed", { method: rpc.method, error });
       reset(response);
     });
+}
+
+/**
+ * Streams go out uncompressed: a reader's window would hold hundreds of times its size of text that compresses well,
+ * and the upstream would be read that far ahead of the reader.
+ */
+function refuseCompression(headers: Headers): void {
+  for (const name of ["accept-encoding", "connect-accept-encoding", "grpc-accept-encoding"]) headers.delete(name);
 }
 
 /** Ends an exchange without more ado; an HTTP/1 connection goes with it. */

@@ -19,7 +19,7 @@ const MAX_NAMES = 10;
 
 /**
  * The success rule of a tool: the field must be there and equal the value. A failure keeps of the answer what
- * `data_field` names, unless it is null. An effect the upstream's status confirmed is unknown when its answer says no.
+ * `data_field` names, unless it is null. An answer without content by its status is a success. An effect the upstream's status confirmed is unknown when its answer says no.
  */
 export function createJudge(tool: string, rules: ResultRules): Judge {
   const path = rules.successField === undefined ? undefined : parseFieldPath(rules.successField);
@@ -27,6 +27,7 @@ export function createJudge(tool: string, rules: ResultRules): Judge {
   const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
   return (result) => {
     if (result.failure !== undefined) return result;
+    if (result.value === undefined && saysNothing(result)) return result;
     if (result.value === undefined) return failed(result, missing(tool, path, undefined, result), undefined);
     const got = followPath(result.value, path);
     if (!got.found) return failed(result, missing(tool, path, got, result), undefined);
@@ -36,6 +37,11 @@ export function createJudge(tool: string, rules: ResultRules): Judge {
     const message = `${tool}: the tool answered that it failed${words === "" ? "" : `: ${words}`} (${path.text} is ${brief(got.value)}, success is ${brief(rules.successValue)})`;
     return failed(result, failure("TOOL_FAILED", message, result), data?.found === true ? data.value : undefined);
   };
+}
+
+/** 204 and 205 are successes that by definition have no body to look into. Source: RFC 9110, 15.3.5 and 15.3.6. */
+function saysNothing({ upstreamCode, content }: UpstreamResult): boolean {
+  return content.length === 0 && (upstreamCode === 204 || upstreamCode === 205);
 }
 
 /**

@@ -4,7 +4,7 @@ import { START_TIMEOUT_MS } from "./spawned.ts";
 import { WIRE_CLIENT_NAMES } from "./wire-clients.ts";
 
 test.skipIf(process.platform !== "linux").each(["dense", "sparse"] as const)(
-  "a slow reader of %s text slows the upstream down instead of filling the gateway",
+  "a slow reader of %s text slows the upstream down instead of filling the gateway [G-D08]",
   { timeout: 2 * START_TIMEOUT_MS },
   async (text) => {
     const figures = await readSlowly(WIRE_CLIENT_NAMES, 5_000, text);

@@ -83,7 +83,7 @@ function record(what: string, sinceMs: number): number {
 
 describe.each(WIRE_CLIENT_NAMES)("%s", (name: WireClientName) => {
   test.each(["hang", "hang_post", "drip"])(
-    "a cancelled call of %s closes its upstream connection",
+    "a cancelled call of %s closes its upstream connection [G-D02]",
     MEASURED,
     async (tool) => {
       using client = WIRE_CLIENTS[name](gateway.port);
@@ -99,7 +99,7 @@ describe.each(WIRE_CLIENT_NAMES)("%s", (name: WireClientName) => {
   );
 
   test.each(["hang", "hang_post", "drip"])(
-    "the deadline of a call of %s closes its upstream connection",
+    "the deadline of a call of %s closes its upstream connection [G-D01, R-D08]",
     MEASURED,
     async (tool) => {
       using client = WIRE_CLIENTS[name](gateway.port);
@@ -115,7 +115,7 @@ describe.each(WIRE_CLIENT_NAMES)("%s", (name: WireClientName) => {
   );
 
   test.each(["hang", "drip"])(
-    "a client process that is killed in a call of %s closes its upstream connection",
+    "a client process that is killed in a call of %s closes its upstream connection [G-D02]",
     MEASURED,
     async (tool) => {
       const child = startCaller(name, tool);

@@ -120,7 +120,7 @@ test("tool list shows the declared tool with status active [S2-32, S2-85]", asyn
   expect(stdout).toMatch(/^order_status +active +http +file:order_status\.yaml +根据订单号查询订单当前状态/m);
 });
 
-test("tool call works without any model, and its result keeps every digit [S2-86]", async () => {
+test("tool call works without any model, and its result keeps every digit [S1-29, S2-86]", async () => {
   const ended = await cli("tool", "call", "order_status", "--param", "order_id=SO20241001");
   expect(ended).toMatchObject({ code: 0, stderr: "" });
   expect(ended.stdout).toBe(
@@ -129,7 +129,7 @@ test("tool call works without any model, and its result keeps every digit [S2-86
   expect(ended.lingeredMs).toBeLessThan(1000);
 });
 
-test("tool call --explain prints the assembled URL, masked headers, the status and the normalised body [S2-87]", async () => {
+test("tool call --explain prints the assembled URL, masked headers, the status and the normalised body [S2-87, K-D05]", async () => {
   const ended = await cli("tool", "call", "order_status", "--param", "order_id=SO 1", "--explain");
   expect(ended.code).toBe(0);
   expect(ended.stderr).toContain(
@@ -162,19 +162,23 @@ test("a tool file that is dropped into the folder can be called without a restar
   await rm(join(folder, "tools", "dropped.yaml"));
 });
 
-test("tool register -f makes a tool live at once, tool unregister takes it away [S2-31, S2-84]", PATIENT, async () => {
-  const file = join(folder, "registered.yaml");
-  await writeFile(file, orderStatus("registered"));
-  expect((await cli("tool", "register", "-f", file, "--validate-only")).stderr).toContain("valid");
-  expect((await cli("tool", "get", "registered")).code).toBe(3);
-  const registered = await cli("tool", "register", "--file", file, "--lease", "10m", "--must-not-exist");
-  expect(registered).toMatchObject({ code: 0, stdout: "" });
-  expect((await cli("tool", "call", "registered", "--param", "order_id=1")).code).toBe(0);
-  expect((await cli("tool", "register", "--file", file, "--must-not-exist")).code).toBe(8);
-  expect((await cli("tool", "get", "registered", "--output", "json")).stdout).toContain('"source": "api"');
-  expect((await cli("tool", "unregister", "registered")).code).toBe(0);
-  expect((await cli("tool", "unregister", "order_status")).code).toBe(8);
-});
+test(
+  "tool register -f makes a tool live at once, tool unregister takes it away [S2-14, S2-31, S2-84]",
+  PATIENT,
+  async () => {
+    const file = join(folder, "registered.yaml");
+    await writeFile(file, orderStatus("registered"));
+    expect((await cli("tool", "register", "-f", file, "--validate-only")).stderr).toContain("valid");
+    expect((await cli("tool", "get", "registered")).code).toBe(3);
+    const registered = await cli("tool", "register", "--file", file, "--lease", "10m", "--must-not-exist");
+    expect(registered).toMatchObject({ code: 0, stdout: "" });
+    expect((await cli("tool", "call", "registered", "--param", "order_id=1")).code).toBe(0);
+    expect((await cli("tool", "register", "--file", file, "--must-not-exist")).code).toBe(8);
+    expect((await cli("tool", "get", "registered", "--output", "json")).stdout).toContain('"source": "api"');
+    expect((await cli("tool", "unregister", "registered")).code).toBe(0);
+    expect((await cli("tool", "unregister", "order_status")).code).toBe(8);
+  },
+);
 
 test("a refused declaration is told by file, line and column [S2-80]", async () => {
   const file = join(folder, "broken.yaml");
@@ -200,7 +204,7 @@ test("explain names where a value comes from", async () => {
 });
 
 test(
-  "doctor is content with a sound gateway, and ends with 1 and the mend on a broken declaration [S2-76, S2-77]",
+  "doctor is content with a sound gateway, and ends with 1 and the mend on a broken declaration [S2-76, S2-77, Y-D16]",
   PATIENT,
   async () => {
     const sound = await cli("doctor");

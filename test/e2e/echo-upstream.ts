@@ -33,6 +33,8 @@ const ANSWERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
     response.setHeader("content-type", "application/json");
     response.end(ENVELOPE);
   },
+  /** Leads to an echo of the same origin. */
+  moved: (response) => void response.writeHead(302, { location: "/echo" }).end(),
   /** Takes the request and never answers. */
   silent: () => undefined,
   /** Headers, one byte, and then nothing. */

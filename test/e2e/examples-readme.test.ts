@@ -61,6 +61,7 @@ function comparable(output: string): string[] {
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, "CALL")
     .replace(/\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT|\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replace(/\b[\d.]+ ?m?s\b/g, "N ms")
+    .replace(/[0-9a-f]{64}/g, "DIGEST")
     .replace(/revision \d+/g, "revision N")
     .split("\n")
     .filter((line) => line !== "" && line !== ">")

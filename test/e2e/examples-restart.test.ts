@@ -3,7 +3,7 @@ import { copyExamples, startExamples } from "./examples-process.ts";
 import { createGatewayClient, reasonOf, valueOf } from "./gateway-client.ts";
 import { START_TIMEOUT_MS } from "./spawned.ts";
 
-test("registrations made over the wire are back after a kill -9 [S2-14]", {
+test("registrations made over the wire are back after a kill -9", {
   timeout: 3 * START_TIMEOUT_MS,
 }, async () => {
   await using copy = await copyExamples();

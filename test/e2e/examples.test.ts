@@ -156,7 +156,7 @@ test("a browser's client reads the progress feed over fetch [S2-68]", async () =
   expect(events.at(-1)).toBe("completed");
 });
 
-test("a file dropped into the folder is a tool a moment later, and gone when it is removed [S2-20, S2-33]", async () => {
+test("a file dropped into the folder is a tool a moment later, and gone when it is removed [S1-03, S2-14, S2-20, S2-33]", async () => {
   await writeFile(toolFile("dropped.yaml"), declare("dropped", "stock?rows=1"));
   const took = await retryUntil(
     () => gateway.call("dropped"),

@@ -65,7 +65,7 @@ test("a field with the name of a line's own key does not hide it", () => {
   expect(line).toMatchObject({ message: "real", level: "warn", message_: "other", level_: 7, time_: "never" });
 });
 
-test("secrets are masked in messages, fields, names, lists and errors", () => {
+test("secrets are masked in messages, fields, names, lists and errors [K-D01, K-D03]", () => {
   const cause = Object.assign(new Error(`connect ${SECRET}`), { code: "ECONNREFUSED" });
   const error = new GatewayError("UPSTREAM_UNREACHABLE", `no connection with ${SECRET}`, {
     cause,
@@ -144,7 +144,7 @@ test("whatever stands in the fields, the line is valid JSON and of bounded size"
   expect(JSON.stringify(lines).length).toBeLessThan(40_000);
 });
 
-test("a secret where a text is cut leaves no half of it", () => {
+test("a secret where a text is cut leaves no half of it [K-D03]", () => {
   const [line] = record((logger) => logger.info("m", { text: `${"x".repeat(8_186)}${SECRET}` }));
   expect(line?.["text"]).not.toContain(SECRET.slice(0, 3));
 });

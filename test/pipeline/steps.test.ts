@@ -61,7 +61,7 @@ function path(step: Step, tool: ToolDefinition = makeTool(), clock = createFakeC
   return interceptor;
 }
 
-test("a call is on record with its start, its end and what came of it", async () => {
+test("a call is on record with its start, its end and what came of it [S2-81]", async () => {
   const lines: Line[] = [];
   const clock = createFakeClock();
   const adapter: Invoke = async function* () {

@@ -64,7 +64,7 @@ test("fields of an answer do not go with output in pieces", () => {
   ]);
 });
 
-test("result rules are checked at their lines [S2-114]", () => {
+test("result rules are checked at their lines", () => {
   const summary = ORDER_STATUS.replace(
     "  data_field: data\n",
     "  data_field: data\n  max_length: 1200\n  truncation: summary\n",

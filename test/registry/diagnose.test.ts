@@ -20,7 +20,7 @@ function about(checks: readonly CheckResult[], subject: string): readonly CheckR
   return checks.filter((check) => check.subject === subject);
 }
 
-test("an examination covers folder, store, problems, and every tool's upstream, each finding with its mend", async () => {
+test("an examination covers folder, store, problems, and every tool's upstream, each finding with its mend [T-D07]", async () => {
   const folder = await temporaryFolder();
   await writeFile(join(folder, "broken.yaml"), "name: x\nwhat\n");
   await writeFile(join(folder, "readme.md"), "hello");

@@ -41,7 +41,7 @@ test.concurrent("a file dropped into the folder is a tool that can be called, an
   await until(registry, () => toolNames(registry).length === 0);
 });
 
-test("each of 50 writes is callable within 3 s [S2-31] [S2-33]", { timeout: 120_000 }, async () => {
+test("each of 50 writes is callable within 3 s [S2-33]", { timeout: 120_000 }, async () => {
   const folder = await temporaryFolder();
   const { registry } = await startRegistry({ folder });
   const times: number[] = [];

@@ -53,7 +53,7 @@ test("an unknown tool names the nearest ones", async () => {
   );
 });
 
-test("names of Object's prototype are names like any other", async () => {
+test("names of Object's prototype are names like any other [X-D02]", async () => {
   const { registry } = await startRegistry({ folder: await temporaryFolder() });
   for (const name of ["__proto__", "constructor", "toString"]) {
     expect(() => registry.get(name, ANONYMOUS)).toThrow(`no tool "${name}"`);

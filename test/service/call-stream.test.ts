@@ -37,7 +37,7 @@ test("`started` comes at once, with the call id and the deadline, while the tool
   }
 });
 
-test("a silent tool gives heartbeats, and the sequence has no gaps", async () => {
+test("a silent tool gives heartbeats, and the sequence has no gaps [S2-97]", async () => {
   await using served = await serve();
   served.registry.add({ name: "slow" }, async function* () {
     yield { type: "delta", index: 0, text: "a" };
@@ -77,7 +77,7 @@ test("resuming is refused as not supported yet, naming the field", async () => {
   });
 });
 
-test("a long delta arrives in pieces of at most 64 KiB", async () => {
+test("a long delta arrives in pieces of at most 64 KiB [G-D04]", async () => {
   await using served = await serve();
   const text = "订单".repeat(100_000);
   served.registry.add({ name: "long" }, async function* () {

@@ -45,7 +45,7 @@ test.each([
     30,
     "the caller's `invocation.timeout`",
   ],
-])("a call over the %s's limit says whose limit it was", async (limit, invocation, ms, words) => {
+])("a call over the %s's limit says whose limit it was [G-D01]", async (limit, invocation, ms, words) => {
   await using served = await serve({ limits: { requestBytes: 100_000, deadlineMs: 50, concurrentStreams: 10 } });
   served.registry.add({ name: "deaf" }, deaf);
   served.registry.add({ name: "quick", defaultTimeoutMs: 40 }, deaf);

@@ -56,7 +56,7 @@ test("a call that streamed nothing keeps its result as it is", async () => {
   expect(await drained([], result)).toBe(result);
 });
 
-test("an endless stream is held to 700,000 characters, with a mark, and the result says so", async () => {
+test("an endless stream is held to 700,000 characters, with a mark, and the result says so [G-D04]", async () => {
   const pieces = Array.from({ length: 30 }, () => [0, "😀".repeat(50_000)] as const);
   const result = await drained([...pieces, [1, "dropped"]]);
   expect(texts(result)).toEqual([`${"😀".repeat(700_000)}\n[cut: first 700000 of 1500007 characters]`]);

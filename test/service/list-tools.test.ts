@@ -34,7 +34,7 @@ async function allNames(served: Served, pageSize: number, between: () => void = 
   return names;
 }
 
-test("pages hold all tools once, in order of name", async () => {
+test("pages hold all tools once, in order of name [S2-08]", async () => {
   await using served = await serveMany(25);
   const names = await allNames(served, 7);
   expect(names).toHaveLength(26);
@@ -100,7 +100,7 @@ test("a page token is not good for another caller", async () => {
   expect((await tools.list({ pageToken }, { headers: { "x-user": "ann" } })).tools).toHaveLength(1);
 });
 
-test("a tool is listed alike in binary form and as JSON, with and without schemas", async () => {
+test("a tool is listed alike in binary form and as JSON, with and without schemas [S2-08]", async () => {
   await using served = await serveMany(2);
   const json = createClient(ToolGatewayService, createConnectTransport({ baseUrl: served.url, httpVersion: "1.1" }));
   const { tools } = grpcClients(served.url);

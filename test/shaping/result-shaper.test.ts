@@ -98,7 +98,7 @@ test("paths of a prototype lead nowhere [X-D02] [X-D03]", async () => {
   );
 });
 
-test("nested data, null and text each come out in their form [S2-91]", async () => {
+test("nested data, null and text each come out in their form [S2-05] [S2-91]", async () => {
   const pick = (value: JsonValue, dataField: string) => shapeOne({ value }, { rules: { dataField } });
   expect((await pick({ data: { items: [{ id: 7 }] } }, "data.items[0].id")).structuredJson).toBe("7");
   expect(await pick({ data: null }, "data")).toMatchObject({ structuredJson: "null", failure: undefined });
@@ -111,6 +111,13 @@ test("nested data, null and text each come out in their form [S2-91]", async () 
 test("64-bit ids keep their digits [A-D03]", async () => {
   const value = parseJson('{"code":0,"data":{"id":871234567890123457,"f":0.1}}');
   expect((await shapeOne({ value }, { rules: ENVELOPE })).structuredJson).toBe('{"id":871234567890123457,"f":0.1}');
+});
+
+test("an answer that has no content by its status is a success, whatever the rules look for [U-D01]", async () => {
+  for (const upstreamCode of [204, 205]) {
+    const shaped = await shapeOne({ upstreamCode, effect: "committed" }, { rules: { ...ENVELOPE, dataField: "data" } });
+    expect(shaped).toMatchObject({ failure: undefined, content: [], structuredJson: undefined });
+  }
 });
 
 test("an empty answer has no data to lack, but a success field it lacks", async () => {
@@ -222,7 +229,7 @@ test("a failure of the upstream keeps its message and the beginning of its conte
   expect(got.effect).toBe("unknown");
 });
 
-test("secrets are masked everywhere in a result", async () => {
+test("secrets are masked everywhere in a result [K-D04]", async () => {
   const value = { [SECRET]: [`a ${SECRET} b`], n: 1 };
   expect((await shapeOne({ value })).structuredJson).toBe('{"***":["a *** b"],"n":1}');
   const link: ContentPart = { type: "link", uri: `https://x/?k=${SECRET}`, mimeType: "a/b", name: SECRET };
@@ -238,7 +245,7 @@ test("a secret is masked before a text is cut, so that no half of it stays", asy
   expect(JSON.stringify(got)).not.toContain(SECRET.slice(0, 4));
 });
 
-test("deltas go out at once, redacted even where a secret is split, and then the result", async () => {
+test("deltas go out at once, redacted even where a secret is split, and then the result [K-D04]", async () => {
   const events = await shapeAll(
     source(
       { type: "upstream-delta", text: "key: hun" },

@@ -3,7 +3,7 @@ import { readSlowly } from "../e2e/slow-reader.ts";
 import { WIRE_CLIENT_NAMES } from "../e2e/wire-clients.ts";
 
 test.skipIf(process.platform !== "linux").each(["dense", "sparse"] as const)(
-  "readers that take 10 KB/s of 1 GB of %s text for 30 s keep gateway and upstream within their bounds",
+  "readers that take 10 KB/s of 1 GB of %s text for 30 s keep gateway and upstream within their bounds [G-D08]",
   async (text) => {
     const figures = await readSlowly(WIRE_CLIENT_NAMES, 30_000, text);
     expect(figures.grownBytes).toBeLessThan(32 * 2 ** 20);

@@ -32,7 +32,7 @@ test("without a filter, and with an empty one, every tool but the disabled ones 
   expect(selected({})).toEqual(["order_status", "github/search"]);
 });
 
-test("states, kinds, labels and globs each select, and all of them must match", () => {
+test("states, kinds, labels and globs each select, and all of them must match [S2-08]", () => {
   expect(selected({ states: [ToolState.DISABLED, ToolState.UNAVAILABLE] })).toEqual(["github/search", "off"]);
   expect(selected({ kinds: [ToolKind.MCP] })).toEqual(["github/search"]);
   expect(selected({ labels: { team: "shop" } })).toEqual(["order_status"]);
