@@ -30,6 +30,8 @@ const IN_FLIGHT = 10;
 /** Between two tries of a tool whose new version is not there yet. */
 const RETRY_MS = 2;
 
+type GatewayClient = Client<typeof ToolGatewayService>;
+
 /** A process with a gateway. */
 class Subject implements AsyncDisposable {
   readonly #child: ChildProcess;
@@ -39,17 +41,16 @@ class Subject implements AsyncDisposable {
     this.#child = fork(script, [folder], { execArgv: ["--expose-gc"] });
   }
 
-  async step(step: ScaleStep): Promise<ScaleReply> {
+  step(step: ScaleStep): Promise<ScaleReply> {
     this.#child.send(step);
-    const ended = new AbortController();
-    const exit = once(this.#child, "exit", { signal: ended.signal }).then(() => {
-      throw new Error("the measured process ended");
+    return new Promise((resolve, reject) => {
+      const onExit = (): void => reject(new Error("the measured process ended"));
+      this.#child.once("exit", onExit);
+      this.#child.once("message", (reply) => {
+        this.#child.off("exit", onExit);
+        resolve(reply as ScaleReply);
+      });
     });
-    const answer = once(this.#child, "message");
-    const [reply] = await Promise.race([answer, exit]);
-    exit.catch(() => undefined);
-    ended.abort();
-    return reply as ScaleReply;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -94,7 +95,7 @@ async function writeTools(folder: string, count: number): Promise<void> {
 
 /** Writes the probe's declaration anew and calls until its new version answers. Milliseconds from before the write. */
 async function changeToCallable(
-  client: Client<typeof ToolGatewayService>,
+  client: GatewayClient,
   upstream: Upstream,
   change: { readonly file: string; readonly revision: string },
 ): Promise<number> {
@@ -107,8 +108,8 @@ async function changeToCallable(
   }
 }
 
-/** All figures of a gateway with so many tools. @returns its memory after the load. */
-async function measure(tools: number, writes: number, upstream: Upstream): Promise<number> {
+/** All figures of a gateway with so many tools. @returns what it used to load. */
+async function measure(tools: number, writes: number, upstream: Upstream): Promise<Usage> {
   const folder = await mkdtemp(join(tmpdir(), "toolgate-scale-"));
   try {
     await writeTools(folder, tools);
@@ -123,21 +124,27 @@ async function measure(tools: number, writes: number, upstream: Upstream): Promi
     tell("nothing to do", (await gateway.step("read")).usage);
     const baseUrl = `http://127.0.0.1:${port}`;
     const sessionManager = new Http2SessionManager(baseUrl);
-    const client = createClient(ToolGatewayService, createGrpcTransport({ baseUrl, sessionManager }));
-    await measureChanges(client, { gateway, upstream, file, writes });
-    await measureList(client, gateway);
+    const connect = (acceptCompression?: []): GatewayClient =>
+      createClient(
+        ToolGatewayService,
+        createGrpcTransport({ baseUrl, sessionManager, ...(acceptCompression && { acceptCompression }) }),
+      );
+    await measureChanges(connect(), { gateway, upstream, file, writes });
+    await gateway.step("quiet");
+    await measureList(connect(), gateway, "gRPC");
+    await measureList(connect([]), gateway, "gRPC without gzip");
     sessionManager.abort();
     await using registry = new Subject(folder);
     const { usage } = await registry.step("pages");
     console.log(`a page of a List, in process: ${per(usage.cpuMs * 1000, PAGES)} µs of CPU`);
-    return loaded.rssBytes;
+    return loaded;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
 async function measureChanges(
-  client: Client<typeof ToolGatewayService>,
+  client: GatewayClient,
   parts: { readonly gateway: Subject; readonly upstream: Upstream; readonly file: string; readonly writes: number },
 ): Promise<void> {
   const { gateway, upstream, file, writes } = parts;
@@ -154,7 +161,7 @@ async function measureChanges(
   );
 }
 
-async function measureList(client: Client<typeof ToolGatewayService>, gateway: Subject): Promise<void> {
+async function measureList(client: GatewayClient, gateway: Subject, over: string): Promise<void> {
   const list = async (): Promise<number> => {
     let tools = 0;
     for (let n = 0; n < PAGES; n += IN_FLIGHT) {
@@ -164,17 +171,21 @@ async function measureList(client: Client<typeof ToolGatewayService>, gateway: S
     return tools;
   };
   await list();
-  await gateway.step("quiet");
+  await gateway.step("read");
   const tools = await list();
   const { usage } = await gateway.step("read");
-  console.log(`a page of a List (${tools} tools), gRPC: ${per(usage.cpuMs * 1000, PAGES)} µs of CPU`);
+  console.log(`a page of a List (${tools} tools), ${over}: ${per(usage.cpuMs * 1000, PAGES)} µs of CPU`);
 }
 
 function tell(what: string, usage: Usage, more = ""): void {
-  const { wallMs, cpuMs, longestDelayMs, longestTurnMs, rssBytes } = usage;
+  const { wallMs, cpuMs, longestDelayMs, longestTurnMs, rssBytes, heapBytes } = usage;
   console.log(
-    `${what}: ${wallMs.toFixed(0)} ms, ${cpuMs.toFixed(0)} ms of CPU${more}; loop late by at most ${longestDelayMs.toFixed(1)} ms, longest turn ${longestTurnMs.toFixed(1)} ms of CPU; ${(rssBytes / 2 ** 20).toFixed(0)} MiB resident`,
+    `${what}: ${wallMs.toFixed(0)} ms, ${cpuMs.toFixed(0)} ms of CPU${more}; loop late by at most ${longestDelayMs.toFixed(1)} ms, longest turn ${longestTurnMs.toFixed(1)} ms of CPU; ${mebibytes(rssBytes)} MiB resident, ${mebibytes(heapBytes)} of them heap`,
   );
+}
+
+function mebibytes(bytes: number): string {
+  return (bytes / 2 ** 20).toFixed(0);
 }
 
 function per(total: number, count: number): string {
@@ -196,8 +207,10 @@ async function main(): Promise<void> {
   const tools = Number(values.tools);
   await using upstream = await startUpstream();
   const without = await measure(0, 0, upstream);
-  const rss = await measure(tools, Number(values.writes), upstream);
-  console.log(`\nresident memory a tool: ${per((rss - without) / 1024, tools)} KiB`);
+  const loaded = await measure(tools, Number(values.writes), upstream);
+  const rss = per((loaded.rssBytes - without.rssBytes) / 1024, tools);
+  const heap = per((loaded.heapBytes - without.heapBytes) / 1024, tools);
+  console.log(`\nmemory a tool: ${rss} KiB resident, ${heap} KiB of heap`);
 }
 
 await main();

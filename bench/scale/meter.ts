@@ -11,6 +11,8 @@ export interface Usage {
   readonly longestTurnMs: number;
   /** Resident memory after a garbage collection (where the process was started with `--expose-gc`). */
   readonly rssBytes: number;
+  /** What of it is alive in the JavaScript heap. */
+  readonly heapBytes: number;
 }
 
 const TICK_MS = 1;
@@ -46,13 +48,13 @@ export class Meter {
       longestTurnMs: this.#longestTurnMs,
     };
     global.gc?.();
-    const { rss } = process.memoryUsage();
+    const { rss, heapUsed } = process.memoryUsage();
     this.#delays.reset();
     this.#cpu = process.cpuUsage();
     this.#turnStart = process.threadCpuUsage();
     this.#longestTurnMs = 0;
     this.#wallMs = performance.now();
-    return { ...usage, rssBytes: rss };
+    return { ...usage, rssBytes: rss, heapBytes: heapUsed };
   }
 
   #turn(): void {

@@ -15,8 +15,8 @@ import { parseDeclaration } from "../../src/registry/parse-declaration.ts";
 import { createToolRegistry, type Registry } from "../../src/registry/tool-registry.ts";
 import { createEnvironmentSecrets } from "../../src/secrets/environment-secrets.ts";
 import { createRedactor } from "../../src/secrets/redactor.ts";
-import { createSecrets } from "../../src/secrets/secrets.ts";
 import { SecretMemory } from "../../src/secrets/secret-memory.ts";
+import { createSecrets } from "../../src/secrets/secrets.ts";
 import { listTools } from "../../src/service/list-tools.ts";
 import type { Rpc } from "../../src/service/rpc.ts";
 import { createMemoryRegistrations } from "../../src/stores/memory-registrations.ts";
@@ -86,7 +86,10 @@ async function pages(): Promise<void> {
   };
   const tools = createToolCodec();
   const page = (): Uint8Array =>
-    toBinary(ListResponseSchema, listTools(create(ListRequestSchema, { pageSize: PAGE_SIZE }), rpc, { registry, tools }));
+    toBinary(
+      ListResponseSchema,
+      listTools(create(ListRequestSchema, { pageSize: PAGE_SIZE }), rpc, { registry, tools }),
+    );
   for (let n = 0; n < PAGES; n++) page();
   meter.quiet();
   meter.read();
@@ -99,7 +102,11 @@ async function take(step: ScaleStep): Promise<void> {
   if (step === "quiet") meter.quiet();
   if (step === "load") {
     meter.read();
-    const gateway = await createGateway({ config: readConfig(), secrets: createSecrets(process.env), logger: createLogger() });
+    const gateway = await createGateway({
+      config: readConfig(),
+      secrets: createSecrets(process.env),
+      logger: createLogger(),
+    });
     port = gateway.address.port;
   }
   reply();

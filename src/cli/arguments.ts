@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue, parseJson, pointerSteps } from "../core/json.ts";
 import { CliError } from "./cli-error.ts";
@@ -42,13 +43,18 @@ export async function toolArguments(
   return { ...base, ...Object.fromEntries(params) };
 }
 
-/** The text of a file named on the command line. @throws CliError when it cannot be read. */
+/** The text of a file named on the command line. @throws CliError when it cannot be read or is no UTF-8. */
 export async function fileText(path: string, option: string): Promise<string> {
+  let bytes: Uint8Array;
   try {
-    return await readFile(path, "utf8");
+    bytes = await readFile(path);
   } catch (error) {
     throw new CliError(EXIT.usage, `${option}: cannot read ${path}: ${systemReason(error)}`, { cause: error });
   }
+  // Anything else would be sent with its characters replaced, and nobody would know.
+  if (!isUtf8(bytes))
+    throw new CliError(EXIT.usage, `${option}: ${path} is no UTF-8 text`, { mend: "Save it as UTF-8." });
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
 /** Why a file operation failed, without the path that Node repeats. */

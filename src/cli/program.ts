@@ -218,6 +218,6 @@ function collect(value: string, before: readonly string[] = []): string[] {
 function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms === undefined || ms === 0)
-    throw new InvalidArgumentError("Write a duration with its unit, such as 10s, 500ms or 1m30s.");
+    throw new InvalidArgumentError("Write a duration above zero with its unit, such as 10s, 500ms or 1m30s.");
   return ms;
 }

@@ -10,7 +10,7 @@ import { type Output, plain } from "./terminal.ts";
 const MENDS: Readonly<Record<string, string>> = {
   TOOL_NOT_FOUND: "`toolgate tool list` shows the names.",
   ARGUMENTS_INVALID: "`toolgate tool get NAME` shows what the tool takes. Nothing was sent to its upstream.",
-  TOOL_EXISTS: "Take another name, or leave out --must-not-exist where the tool was registered over the service.",
+  TOOL_EXISTS: "Take another name, or change the tool where it was declared.",
   ETAG_MISMATCH: "`toolgate tool get NAME` shows the present etag.",
   CALL_DEADLINE_EXCEEDED: "Give it more time with --timeout, or raise `timeout.total` of the tool.",
   GATEWAY_UNREACHABLE: "Start one with `toolgate serve`, or name its address with --address or TOOLGATE_ADDRESS.",

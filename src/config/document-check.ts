@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonObject } from "../core/json.ts";
 import { wordSchemaErrors } from "./schema-errors.ts";
 import type { SourceDocument } from "./source-document.ts";
-import { readTypedScalars } from "./typed-scalars.ts";
+import { type KnownSchemas, readTypedScalars } from "./typed-scalars.ts";
 
 /** A document after its check. */
 export interface CheckedDocument {
@@ -24,12 +24,19 @@ export type DocumentCheck = (document: SourceDocument) => CheckedDocument;
 export function createDocumentCheck(schema: JsonObject): DocumentCheck {
   const ajv = new Ajv({ allErrors: true, strict: false, verbose: true, validateFormats: false, validateSchema: false });
   const validate = ajv.compile(schema);
+  // At most as many as there are schemas in this one.
+  const known: KnownSchemas = new Map();
   return (document) => {
-    const value = readTypedScalars(document.value, schema, { source: document.scalarSource });
+    const value = readTypedScalars(document.value, schema, { source: document.scalarSource, known });
     if (!isJsonObject(value)) return { value: document.value, issues: [] };
-    const fits = validate(withoutBigints(value));
+    const fits = validate(holdsBigint(value) ? withoutBigints(value) : value);
     return { value, issues: fits ? [] : wordSchemaErrors(validate.errors ?? [], value) };
   };
+}
+
+function holdsBigint(value: JsonValue): boolean {
+  if (typeof value !== "object" || value === null) return typeof value === "bigint";
+  return Object.values(value).some(holdsBigint);
 }
 
 /** The validator knows no `bigint`; their nearest double is of the same type and on the same side of a limit. */

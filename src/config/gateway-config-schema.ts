@@ -47,7 +47,10 @@ export const SETTINGS = {
     standard: "auto",
   },
   "tools.poll_interval": duration("1s", [100, HOUR], "Time between two polls of the folder."),
-  "state.folder": text("state", "Folder that keeps the registrations made over the wire, relative to this file."),
+  "state.folder": text(
+    "state",
+    "Folder that keeps the registrations made over the wire, relative to this file. One gateway at a time may use it.",
+  ),
   "defaults.timeout.connect": duration(
     undefined,
     [1, 24 * HOUR],

@@ -1,5 +1,6 @@
 import { MAX_JSON_DEPTH } from "../core/json.ts";
 import { readJson } from "./json-document.ts";
+import { readPlainYaml } from "./plain-yaml.ts";
 import type { Finding, LineIndex, SourceDocument, SourceNode, SourceProblem } from "./source-document.ts";
 import { createSourceDocument, indexLines, mappingNode } from "./source-document.ts";
 import { holdsLoneSurrogate, LONE_SURROGATE, valueText } from "./wording.ts";
@@ -67,7 +68,9 @@ function readText(
 ): { readonly root: SourceNode | undefined; readonly findings: readonly Finding[] } {
   const findings = badLength(text) ?? badSigns(text);
   if (findings.length > 0) return { root: undefined, findings };
-  return format === "json" ? readJson(text, lines) : readYaml(text, lines);
+  if (format === "json") return readJson(text, lines);
+  const root = readPlainYaml(text);
+  return root === undefined ? readYaml(text, lines) : { root, findings };
 }
 
 function refused(findings: readonly Finding[], lines: LineIndex): DocumentOutcome {

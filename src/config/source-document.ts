@@ -69,17 +69,27 @@ export interface SourceDocument {
   comment(pointer: string): string | undefined;
 }
 
-/** Indexes the lines of a text; lines end in LF or CRLF. */
+/** Indexes the lines of a text, at the first question; lines end in LF or CRLF. */
 export function indexLines(text: string): LineIndex {
-  const starts = [0];
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  let known: readonly number[] | undefined;
+  const startsOf = (): readonly number[] => (known ??= lineStarts(text));
   return {
     position: (offset) => {
+      const starts = startsOf();
       const line = countUpTo(starts, offset);
       return { line, column: offset - (starts[line - 1] ?? 0) + 1 };
     },
-    text: (line) => text.slice(starts[line - 1] ?? text.length, starts[line] ?? text.length).replace(/\r?\n$/, ""),
+    text: (line) => {
+      const starts = startsOf();
+      return text.slice(starts[line - 1] ?? text.length, starts[line] ?? text.length).replace(/\r?\n$/, "");
+    },
   };
+}
+
+function lineStarts(text: string): number[] {
+  const starts = [0];
+  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
+  return starts;
 }
 
 /** Makes a node of a value that holds no others. */
@@ -90,14 +100,21 @@ export function scalarNode(value: JsonValue, offset: number, plain?: string, com
 
 /** Makes a node of a mapping. Names such as `__proto__` are names like any other. */
 export function mappingNode(members: ReadonlyMap<string, SourceMember>, offset: number): SourceNode {
-  const value = Object.fromEntries([...members].map(([name, member]) => [name, member.node.value]));
+  const value: Record<string, JsonValue> = {};
   let size = 1;
   let depth = 0;
   for (const [name, { node }] of members) {
+    if (name === "__proto__") setOwn(value, name, node.value);
+    else value[name] = node.value;
     size += name.length + node.size;
     depth = Math.max(depth, node.depth);
   }
   return { value, offset, plain: undefined, comment: undefined, members, items: undefined, size, depth: depth + 1 };
+}
+
+/** Sets a property whose name has a meaning of its own in an assignment. */
+function setOwn(object: object, name: string, value: JsonValue): void {
+  Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
 /** Makes a node of a list. */

@@ -2,6 +2,9 @@ import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonObject, jsonPointer, jsonTypeName, ownValue, pointerSteps } from "../core/json.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 
+/** What was found out about schemas; of use for as long as they are the same objects. */
+export type KnownSchemas = Map<JsonValue, Expectation>;
+
 /** Where a value comes from. */
 export interface ScalarPlace {
   /** Source text of the scalar at a pointer, as in SourceDocument. */
@@ -10,7 +13,12 @@ export interface ScalarPlace {
   readonly pointer?: string;
   /** The schema that `$ref` of the value's schema is looked up in. Default: the value's schema. */
   readonly root?: JsonValue;
+  /** What is known of the schema already. */
+  readonly known?: KnownSchemas;
 }
+
+/** A schema that says nothing. */
+const ANY_VALUE: JsonObject = {};
 
 /**
  * Reads scalars by their declared type: where the schema takes text and the YAML text reads as a number or a boolean
@@ -18,8 +26,8 @@ export interface ScalarPlace {
  * stays `null`, since an empty value is no text.
  */
 export function readTypedScalars(value: JsonValue, schema: JsonValue, place: ScalarPlace): JsonValue {
-  const { source, pointer = "", root = schema } = place;
-  return read(value, schema, { source, root, steps: pointerSteps(pointer), known: new Map() });
+  const { source, pointer = "", root = schema, known = new Map() } = place;
+  return read(value, schema, { source, root, steps: pointerSteps(pointer), known });
 }
 
 interface Reading {
@@ -27,7 +35,7 @@ interface Reading {
   readonly root: JsonValue;
   readonly steps: (string | number)[];
   /** What was found out about schemas: one may describe every entry of a long list. */
-  readonly known: Map<JsonValue, Expectation>;
+  readonly known: KnownSchemas;
 }
 
 /** What a schema says of a value. */
@@ -38,6 +46,7 @@ interface Expectation {
 }
 
 function read(value: JsonValue, schema: JsonValue, reading: Reading): JsonValue {
+  if (schema === ANY_VALUE || value === null || typeof value === "string") return value;
   const { branches, types } = expectation(schema, reading);
   if (Array.isArray(value)) {
     const items = itemSchema(branches);
@@ -49,7 +58,7 @@ function read(value: JsonValue, schema: JsonValue, reading: Reading): JsonValue 
     });
     return Object.fromEntries(entries);
   }
-  if (value === null || typeof value === "string" || !wantsText(value, types)) return value;
+  if (!wantsText(value, types)) return value;
   return reading.source(jsonPointer(reading.steps)) ?? value;
 }
 
@@ -111,7 +120,7 @@ function referred(reference: string, root: JsonValue): JsonValue {
 }
 
 function itemSchema(branches: readonly JsonObject[]): JsonValue {
-  return branches.map((branch) => ownObject(branch, "items")).find((items) => items !== undefined) ?? {};
+  return branches.map((branch) => ownObject(branch, "items")).find((items) => items !== undefined) ?? ANY_VALUE;
 }
 
 function memberSchema(branches: readonly JsonObject[], name: string): JsonValue {
@@ -119,5 +128,7 @@ function memberSchema(branches: readonly JsonObject[], name: string): JsonValue 
     const own = ownValue(ownObject(branch, "properties") ?? {}, name);
     if (own !== undefined) return own;
   }
-  return branches.map((branch) => ownObject(branch, "additionalProperties")).find((each) => each !== undefined) ?? {};
+  return (
+    branches.map((branch) => ownObject(branch, "additionalProperties")).find((each) => each !== undefined) ?? ANY_VALUE
+  );
 }

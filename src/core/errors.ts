@@ -179,12 +179,6 @@ export const ERROR_CATALOGUE = {
     meaning: "The upstream's answer is larger than the gateway's limit, which the text names.",
     mend: "Ask the upstream for less, or raise `limits.response_bytes` in gateway.yaml.",
   },
-  STREAM_TOO_SLOW: {
-    status: "RESOURCE_EXHAUSTED",
-    retryable: false,
-    meaning: "The reader of a stream stayed behind for longer than the gateway holds a call open.",
-    mend: "Read faster, or call with a longer timeout.",
-  },
   GATEWAY_STOPPING: {
     status: "UNAVAILABLE",
     retryable: true,

@@ -21,7 +21,7 @@ export interface Declaration {
   readonly digest: string;
   /** Notes that did not stop it. */
   readonly notes: readonly DeclarationProblem[];
-  /** Effective values with their origin, in the order `explain` shows them. */
+  /** Effective values with their origin, in the order `explain` shows them; made anew whenever they are read. */
   readonly explained: readonly { readonly key: string; readonly value: string; readonly origin: string }[];
 }
 

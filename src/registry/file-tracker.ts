@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
@@ -199,7 +199,7 @@ export class FileTracker {
       return known?.fault === fault.message ? undefined : { kind: "fault", path, ...fault };
     }
     if (reading.kind !== "bytes") return undefined;
-    const digest = createHash("sha256").update(reading.bytes).digest("base64");
+    const digest = hash("sha256", reading.bytes, "base64");
     this.#known.set(path, { ...state, digest, fault: undefined });
     if (known?.digest === digest) return undefined;
     const text = decode(reading.bytes);

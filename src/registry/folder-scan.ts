@@ -1,6 +1,7 @@
-import type { Dirent } from "node:fs";
-import { readdir, realpath, stat } from "node:fs/promises";
+import * as fs from "node:fs";
+import { readdir, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
+import { promisify } from "node:util";
 import { mapConcurrently } from "./concurrent.ts";
 import { isHidden } from "./file-rules.ts";
 import { errorCode, type FileStat, fileStat, isMissing, unreadable } from "./file-stat.ts";
@@ -9,6 +10,9 @@ import { errorCode, type FileStat, fileStat, isMissing, unreadable } from "./fil
 const CONCURRENCY = 16;
 const MAX_DEPTH = 8;
 const DEFAULT_MAX_ENTRIES = 50_000;
+
+// Half the CPU time of the one in `fs/promises`.
+const stat = promisify(fs.stat);
 
 /** Something that cannot be looked at. */
 export interface FolderFault {
@@ -60,7 +64,7 @@ class Walk implements FolderScan {
 
   async #folder(path: string, depth: number): Promise<void> {
     const absolute = join(this.#root, path);
-    let entries: Dirent[];
+    let entries: fs.Dirent[];
     try {
       const { identity } = fileStat(await stat(absolute));
       if (this.#visited.has(identity)) return;
@@ -81,7 +85,7 @@ class Walk implements FolderScan {
     await this.#contents(path, seen, depth);
   }
 
-  async #contents(path: string, entries: readonly Dirent[], depth: number): Promise<void> {
+  async #contents(path: string, entries: readonly fs.Dirent[], depth: number): Promise<void> {
     const folders: string[] = [];
     await mapConcurrently(entries, CONCURRENCY, async (entry) => {
       const child = path === "" ? entry.name : `${path}/${entry.name}`;

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { ownObject } from "../config/own-values.ts";
 import { orderProblems, parseDocument } from "../config/parse-document.ts";
 import type { SourceDocument, SourceProblem } from "../config/source-document.ts";
@@ -14,7 +14,7 @@ import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./dec
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import { declaredKind } from "./declared-kind.ts";
 import { readTool } from "./declared-tool.ts";
-import { explainDeclaration } from "./explain-declaration.ts";
+import { type ExplainParts, explainDeclaration } from "./explain-declaration.ts";
 import { lintDeclaration } from "./lint.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
@@ -36,11 +36,16 @@ export function parseDeclaration(text: string, options: ParseDeclarationOptions)
   if (!parsed.ok) return { ok: false, name: undefined, problems: toProblems(parsed.problems, source, false) };
   const { document } = parsed;
   const kind = declaredKind(document.value, options.grammar);
-  const outcome = kind.ok ? readDeclaration(document, kind.adapter, options) : kind;
+  const outcome = kind.ok ? readDeclaration({ text, document }, kind.adapter, options) : kind;
   if (outcome.ok) return outcome;
   const name = ownValue(document.value, "name");
   const problems = toProblems(positioned(outcome.issues, document), source, false);
   return { ok: false, name: typeof name === "string" ? name : undefined, problems };
+}
+
+interface ReadText {
+  readonly text: string;
+  readonly document: SourceDocument;
 }
 
 type ReadOutcome =
@@ -48,7 +53,8 @@ type ReadOutcome =
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 
 /** Reads every part, also where another part has issues; what has issues itself counts as absent. */
-function readDeclaration(document: SourceDocument, adapter: Adapter, options: ParseDeclarationOptions): ReadOutcome {
+function readDeclaration(read: ReadText, adapter: Adapter, options: ParseDeclarationOptions): ReadOutcome {
+  const { document } = read;
   const { grammar, defaults, source } = options;
   const checked = grammar.check(adapter.kind)(document);
   const keys = soundKeys(checked.value, checked.issues);
@@ -82,22 +88,38 @@ function readDeclaration(document: SourceDocument, adapter: Adapter, options: Pa
     ...named(configured.warnings),
     ...lintDeclaration(tool, result.rules, document),
   ];
+  const parts = { tool, timeouts, stepConfigs, result: result.explained };
+  const explain = explainLater(read.text, { ...parts, adapter, config: configured.config }, options);
   return {
     ok: true,
     declaration: {
       ...declared,
       digest: digestOf(declared, own, defaults),
       notes: toProblems(positioned(notes, document), source, true),
-      explained: explainDeclaration(
-        { tool, timeouts, stepConfigs, adapter: adapter.explain(configured.config), result: result.explained },
-        { document, source, defaults, origins: options.origins },
-      ),
+      get explained() {
+        return explain();
+      },
     },
+  };
+}
+
+/** Few tools are ever explained: the text is kept for it, and read again for the places, which take far more room. */
+function explainLater(
+  text: string,
+  { adapter, config, ...parts }: Omit<ExplainParts, "adapter"> & Pick<Declaration, "adapter" | "config">,
+  { format, source, defaults, origins }: ParseDeclarationOptions,
+): () => Declaration["explained"] {
+  return () => {
+    const read = parseDocument(text, format);
+    if (!read.ok) return [];
+    const { document } = read;
+    return explainDeclaration({ ...parts, adapter: adapter.explain(config) }, { document, source, defaults, origins });
   };
 }
 
 /** The keys that no issue concerns; of `params`, the entries, so that one wrong parameter does not hide another. */
 function soundKeys(keys: JsonObject, issues: readonly ConfigIssue[]): JsonObject {
+  if (issues.length === 0) return keys;
   const unsound = new Set(issues.map(topKey));
   const sound = Object.entries(keys).filter(([key]) => !unsound.has(key));
   const params = ownValue(keys, "params");
@@ -167,11 +189,7 @@ function propertyNames(schema: JsonObject): readonly string[] {
 }
 
 function pick(keys: JsonObject, names: readonly string[]): JsonObject {
-  const picked = names.flatMap((name): [string, JsonValue][] => {
-    const value = ownValue(keys, name);
-    return value === undefined ? [] : [[name, value]];
-  });
-  return Object.fromEntries(picked);
+  return Object.fromEntries(Object.entries(keys).filter(([name]) => names.includes(name)));
 }
 
 /** SHA-256 over all that has an effect: comments, layout and the order of keys have none. */
@@ -188,7 +206,7 @@ function digestOf(
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes: defaults.maxResponseBytes,
   });
-  return createHash("sha256").update(text).digest("hex");
+  return hash("sha256", text, "hex");
 }
 
 function positioned(issues: readonly ConfigIssue[], document: SourceDocument): SourceProblem[] {

@@ -32,8 +32,9 @@ export function checkSchemaValues(schema: JsonObject, pointer: string, nullDefau
 function ownIssues(schema: JsonObject, pointer: string, nullDefault: boolean): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const add = (steps: readonly (string | number)[], why: string | undefined): void => {
+    if (why === undefined) return;
     const at = pointer + jsonPointer(steps);
-    if (why !== undefined) issues.push({ pointer: at, message: `${pathText(at)}: ${why}` });
+    issues.push({ pointer: at, message: `${pathText(at)}: ${why}` });
   };
   const preset = ownValue(schema, "default");
   if (preset !== undefined && !(preset === null && nullDefault)) add(["default"], misfit(preset, schema));

@@ -45,6 +45,7 @@ function readSchema(schema: JsonObject, at: At): JsonObject {
     return [keyword, readKeyword(keyword, value, below(at, keyword))];
   });
   const typed = Object.fromEntries(read);
+  if (!read.some(([keyword]) => VALUE_KEYWORDS.has(keyword) || VALUES_KEYWORDS.has(keyword))) return typed;
   // Values come second: their types have been read by then.
   const valued = read.map(([keyword, value]): [string, JsonValue] => [
     keyword,
@@ -69,9 +70,10 @@ function readKeyword(keyword: string, value: JsonValue, at: At): JsonValue {
 
 /** Entries of `enum` are read by the type alone: they cannot say what they are themselves. */
 function readValues(keyword: string, value: JsonValue, schema: JsonObject, at: At): JsonValue {
+  const one = VALUE_KEYWORDS.has(keyword);
+  if (!one && !(VALUES_KEYWORDS.has(keyword) && Array.isArray(value))) return value;
   const place = { source: at.source, pointer: jsonPointer(at.steps), root: at.root };
-  if (VALUE_KEYWORDS.has(keyword)) return readTypedScalars(value, schema, place);
-  if (!VALUES_KEYWORDS.has(keyword) || !Array.isArray(value)) return value;
+  if (one) return readTypedScalars(value, schema, place);
   return readTypedScalars(value, { items: keyword === "enum" ? { ...schema, enum: null } : schema }, place);
 }
 
@@ -92,8 +94,10 @@ function eachOf(value: JsonValue, at: At, read: (one: JsonValue, at: At) => Json
   return Array.isArray(value) ? value.map((one: JsonValue, i) => read(one, below(at, i))) : read(value, at);
 }
 
+/** A text is its own source. */
 function textOf(value: JsonValue, at: At): JsonValue {
-  return value === null || typeof value === "object" ? value : (at.source(jsonPointer(at.steps)) ?? value);
+  const asWritten = value === null || typeof value === "object" || typeof value === "string";
+  return asWritten ? value : (at.source(jsonPointer(at.steps)) ?? value);
 }
 
 /** `type: null` without quotes means the type `null`. */

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { canonicalJson, type JsonObject } from "../core/json.ts";
 import type { ToolView } from "../core/registry.ts";
 import type { Availability, ToolDefinition, ToolHints } from "../core/tool.ts";
@@ -79,7 +79,7 @@ function contractDigest(tool: Declaration["tool"]): string {
     outputSchema: tool.outputSchema ?? null,
     hints: hintsOf(tool.hints),
   };
-  return createHash("sha256").update(canonicalJson(contract)).digest("hex");
+  return hash("sha256", canonicalJson(contract), "hex");
 }
 
 /** An unknown hint is left out, so that `undefined` and absent give one digest. */

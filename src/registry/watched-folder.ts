@@ -2,10 +2,11 @@ import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import { raceSignal } from "../core/signal.ts";
-import { type FileChange, FileTracker } from "./file-tracker.ts";
+import { type FileChange, type FileLook, FileTracker } from "./file-tracker.ts";
 import { FolderEvents } from "./folder-events.ts";
 import { type FolderScan, scanFolder } from "./folder-scan.ts";
 import { ScheduledTask } from "./scheduled-task.ts";
+import type { Pending } from "./settle-queue.ts";
 
 /** Files handed on together. */
 const BATCH = 128;
@@ -97,17 +98,25 @@ export class WatchedFolder implements AsyncDisposable {
 
   async #lookAtDue(): Promise<void> {
     const due = this.#tracker.due();
+    let look = this.#lookAtBatch(due, 0);
     for (let start = 0; start < due.length; start += BATCH) {
-      const batch = due.slice(start, start + BATCH);
-      const { changes, folders } = await this.#tracker.lookAt(batch);
-      if (changes.length > 0) await this.#deps.apply(changes);
-      // A folder that has come or gone.
-      if (batch.some(({ path }) => folders.includes(path) !== this.#scan.folders.has(path))) {
-        this.#scans.within(SCAN_DELAY_MS);
-      }
+      const { changes } = await look;
+      // The disk works on the next files while these are read.
+      look = this.#lookAtBatch(due, start + BATCH);
+      await Promise.all([changes.length > 0 ? this.#deps.apply(changes) : undefined, look]);
     }
     if (this.#tracker.loaded) this.#onLoaded();
     this.#reads.within(this.#tracker.nextInMs);
+  }
+
+  async #lookAtBatch(due: readonly Pending[], start: number): Promise<FileLook> {
+    const batch = due.slice(start, start + BATCH);
+    const look = await this.#tracker.lookAt(batch);
+    // A folder that has come or gone.
+    if (batch.some(({ path }) => look.folders.includes(path) !== this.#scan.folders.has(path))) {
+      this.#scans.within(SCAN_DELAY_MS);
+    }
+    return look;
   }
 }
 

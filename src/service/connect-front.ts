@@ -12,6 +12,7 @@ import type { Logger } from "../core/logger.ts";
 import type { Authenticate, Peer } from "./authenticate.ts";
 import { rpcOf, valuesOf } from "./connect-context.ts";
 import { clientError, describeOwnErrors, handlerErrors } from "./connect-errors.ts";
+import { plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 import { LiveRpc, type RpcDeps } from "./rpc.ts";
 import { rpcTimeout } from "./rpc-timeout.ts";
@@ -106,7 +107,7 @@ function serve(
   );
   response.once("close", () => rpc.close(response.writableEnded));
   handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
-    .then((answer) => universalResponseToNodeResponse(answer, response))
+    .then((answer) => universalResponseToNodeResponse(plainGrpcMessage(answer), response))
     .catch((error: unknown) => {
       // Connect's word for a caller that went away while the answer was written.
       const gone = rpc.signal.aborted || (error instanceof ConnectError && error.code === Code.Aborted);

@@ -102,7 +102,7 @@ class CallRecord {
       type: "completed",
       tool: this.#tool,
       result: this.#request.validateOnly ? undefined : withinMessage(result),
-      stats: { startTimeMs: this.#startTimeMs, totalMs, attempts, effect },
+      stats: { startTimeMs: this.#startTimeMs, totalMs, attempts: this.#request.validateOnly ? 0 : attempts, effect },
       exchanges: this.#request.explain ? this.#exchanges : undefined,
     };
   }

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { type GivenArguments, toolArguments } from "../../src/cli/arguments.ts";
+import { fileText, type GivenArguments, toolArguments } from "../../src/cli/arguments.ts";
 import { CliError } from "../../src/cli/cli-error.ts";
 import type { JsonObject } from "../../src/core/json.ts";
 
@@ -123,4 +123,14 @@ test("without params the tool's schema is not asked for", async () => {
   const given = { params: [], json: '{"a":1}' };
   expect(await toolArguments(given, schema, noStdin)).toEqual({ a: 1 });
   expect(await toolArguments({ params: [], json: undefined }, schema, noStdin)).toEqual({});
+});
+
+test("a file that is no UTF-8 is refused instead of being sent with its characters replaced", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "toolgate-encoding-"));
+  const path = join(folder, "latin1.yaml");
+  await writeFile(path, Buffer.from("name: caf\xe9\n", "latin1"));
+  await expect(fileText(path, "--file")).rejects.toThrow(`--file: ${path} is no UTF-8 text`);
+  await writeFile(path, "name: café\n");
+  expect(await fileText(path, "--file")).toBe("name: café\n");
+  await rm(folder, { recursive: true });
 });

@@ -642,7 +642,7 @@ test("--version prints the version alone, --help goes to stdout, and a wrong lin
   expect(wrong.stderr).toContain("Did you mean call?");
   expect((await runInProcess(["tool", "call"])).code).toBe(2);
   expect((await runInProcess(["tool", "call", "t", "--timeout", "5"])).stderr).toContain(
-    "Write a duration with its unit",
+    "Write a duration above zero with its unit",
   );
   const bare = await runInProcess([]);
   expect(bare.code).toBe(2);

@@ -58,7 +58,6 @@ test("network, credential and argument problems end with codes of their own [S2-
     UPSTREAM_UNREACHABLE: 5,
     UPSTREAM_ANSWER_LOST: 5,
     RESULT_TOO_LARGE: 5,
-    STREAM_TOO_SLOW: 5,
     GATEWAY_STOPPING: 4,
     STORE_FAILED: 70,
     REGISTRY_FULL: 8,

@@ -61,7 +61,7 @@ test("serve says where it listens, and a signal stops it with 0", async () => {
     stderr: `toolgate 9.9.9 listening on http://127.0.0.1:45001, tools from ${places.home}/.toolgate/tools\n`,
   });
   expect(server.stops).toBe(1);
-  expect(server.lines.map((line) => line.message)).toEqual(["gateway-stopping"]);
+  expect(server.lines.map((line) => line.message)).toEqual(["gateway-stopping", "gateway-stopped"]);
 });
 
 test("where stderr is no terminal, serve logs where it listens instead of writing it", async () => {
@@ -192,5 +192,8 @@ test("an error nobody caught is logged, stops the gateway and ends with 1", asyn
   running.uncaught(error);
   expect((await running.ended).code).toBe(1);
   expect(server.stops).toBe(1);
-  expect(server.lines).toEqual([{ message: "uncaught-error", fields: { error } }]);
+  expect(server.lines).toEqual([
+    { message: "uncaught-error", fields: { error } },
+    { message: "gateway-stopped", fields: undefined },
+  ]);
 });

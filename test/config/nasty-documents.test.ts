@@ -67,7 +67,7 @@ const NASTY: Readonly<Record<string, string>> = {
 };
 
 for (const [name, text] of Object.entries(NASTY)) {
-  test(`${name}: an outcome, no exception, in bounded time`, () => {
+  test(`${name}: an outcome, no exception, in bounded time [X-D06]`, () => {
     for (const format of ["yaml", "json"] as const) {
       let readable = false;
       let problems: readonly SourceProblem[] = [];

@@ -9,8 +9,9 @@ import { type RecordingUpstream, startRecordingUpstream } from "./recording-upst
 import { START_TIMEOUT_MS } from "./spawned.ts";
 import { WIRE_CLIENT_NAMES, WIRE_CLIENTS, type WireClient, type WireClientName } from "./wire-clients.ts";
 
-/** The goal is 100 ms; a machine under load gets the time it needs, and a second chance. The figures are printed. */
+/** The promise is 100 ms, and half of all calls keep it; one may wait for a machine under load. The figures are printed. */
 const ALLOWED_MS = 500;
+const PROMISED_MS = 100;
 const MEASURED = { retry: 2, timeout: START_TIMEOUT_MS };
 
 /** Long enough for a call to reach the upstream first, also on a machine under load. */
@@ -20,6 +21,7 @@ const running = new AsyncDisposableStack();
 let upstream: RecordingUpstream;
 let gateway: GatewayProcess;
 const figures: string[] = [];
+const measured: number[] = [];
 
 beforeAll(async () => {
   upstream = running.use(await startRecordingUpstream());
@@ -78,6 +80,7 @@ async function settle(work: Promise<unknown>): Promise<unknown> {
 
 function record(what: string, sinceMs: number): number {
   figures.push(`${sinceMs.toFixed(1).padStart(7)} ms  ${what}`);
+  measured.push(sinceMs);
   return sinceMs;
 }
 
@@ -156,3 +159,9 @@ function startCaller(client: WireClientName, tool: string): ChildProcess {
   process.once("exit", () => child.kill("SIGKILL"));
   return child;
 }
+
+test("the typical call is ended at its upstream within the promised 100 ms", () => {
+  const ordered = measured.toSorted((a, b) => a - b);
+  expect(ordered.length).toBeGreaterThan(30);
+  expect(ordered[Math.floor(ordered.length / 2)]).toBeLessThan(PROMISED_MS);
+});

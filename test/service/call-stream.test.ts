@@ -156,7 +156,7 @@ test("a call that is only validated has no result, unary and in a stream", async
   const invocation = { name: "echo", validateOnly: true };
   const response = await tools.call({ invocation });
   expect(response.result).toBeUndefined();
-  expect(response.stats?.attempts).toBe(1);
+  expect(response.stats?.attempts).toBe(0);
   const last = (await collect(tools.callStream({ invocation }))).at(-1)?.event;
   expect(last?.case === "completed" && last.value.result === undefined).toBe(true);
 });

@@ -35,7 +35,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, open) => {
     await using served = await serve();
     served.registry.add({ name: "strict" }, async function* () {
       yield { type: "log", level: "info", message: "before" };
-      throw new GatewayError("ARGUMENTS_INVALID", "订单失败\nline2 é 😀 %41", {
+      throw new GatewayError("ARGUMENTS_INVALID", "订单失败\nline2 é 😀 %41 a:b/c, d; e", {
         violations,
         metadata: { tool: "strict" },
       });
@@ -46,7 +46,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, open) => {
     for (const work of [unary, stream]) {
       const failure = await failureOf(work());
       expect(failure.code).toBe(Code.InvalidArgument);
-      expect(failure.message).toBe("订单失败\nline2 é 😀 %41");
+      expect(failure.message).toBe("订单失败\nline2 é 😀 %41 a:b/c, d; e");
       expect(failure).toMatchObject({ reason: "ARGUMENTS_INVALID", metadata: { tool: "strict" }, fields: ["/city"] });
       expect(failure.detail?.callId).toMatch(/^[0-9a-f-]{36}$/);
     }

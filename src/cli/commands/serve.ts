@@ -45,6 +45,7 @@ async function runGateway(config: GatewayConfig, host: Host, err: Output): Promi
   else logger.info("gateway-listening", { url, version: host.version, tools });
   if (!stop.signal.aborted) await once(stop.signal, "abort");
   await gateway.stop();
+  logger.info("gateway-stopped");
   return code;
 }
 

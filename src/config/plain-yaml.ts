@@ -1,0 +1,328 @@
+import type { JsonValue } from "../core/json.ts";
+import type { SourceMember, SourceNode } from "./source-document.ts";
+import { listNode, mappingNode, scalarNode } from "./source-document.ts";
+
+/** Longest text that is read here, in characters: so short that it keeps every limit of the whole reader. */
+const MAX_LENGTH = 16_384;
+
+/** Deepest nesting that is read here. */
+const MAX_DEPTH = 32;
+
+/** A key with its colon. */
+const KEY = /([A-Za-z_][\w.-]{0,99}):(?=[ \n]|$)/y;
+
+/** What a plain scalar begins with here: no sign that means something else, and a `-` only before a letter or digit. */
+const PLAIN_START = /[^\s\-?:,[\]{}#&*!|>'"%@`]|-\w/y;
+
+/** A plain scalar inside { } and [ ], on one line. */
+const FLOW_PLAIN = /[^,[\]{}\n]+/y;
+
+const DOUBLE_QUOTED = /"(?:[^"\\\n]|\\["\\nt])*"/y;
+
+const SINGLE_QUOTED = /'(?:[^'\n]|'')*'/y;
+
+/** What may stand behind a value on its line. */
+const LINE_END = /(?: *| +#([^\n]*))(?:\n|$)/y;
+
+/** Beginning of a block of text that keeps its lines. */
+const LITERAL = /\|(-?)\n/y;
+
+/** Numbers whose value is beyond doubt, and texts that may be numbers of another form. */
+const INTEGER = /^(?:0|-?[1-9]\d{0,14})$/;
+const DECIMAL = /^-?\d{1,15}\.\d{1,15}$/;
+const MAYBE_NUMBER = /^[-+.\d][\da-fA-FxXoO.+_-]*$/;
+
+/** Words of the core schema. Source: https://yaml.org/spec/1.2.2/#1032-tag-resolution. */
+const WORDS: ReadonlyMap<string, boolean | null> = new Map([
+  ["true", true],
+  ["false", false],
+  ["null", null],
+  ["~", null],
+]);
+const MAYBE_WORD = /^(?:true|false|null)$/i;
+
+/** The reader's place in the text. */
+interface Cursor {
+  readonly text: string;
+  at: number;
+  /**
+   * Spaces before the content that `at` stands at, where it is the first of its line; -1 at the end of the text; NaN,
+   * which no other number equals or is above or below, where the whole reader has to see to it.
+   */
+  indent: number;
+  depth: number;
+}
+
+/**
+ * Reads YAML of the simple kind that nearly all declarations are, twenty times as fast as the whole reader, with the
+ * very outcome that one has. `undefined` for everything else, whether it is right or wrong: several lines in one plain
+ * or quoted scalar, anchors, tags, unusual keys and numbers, anything that takes a second look.
+ */
+export function readPlainYaml(text: string): SourceNode | undefined {
+  if (text.length > MAX_LENGTH || /[\t\r]/.test(text)) return undefined;
+  const cursor: Cursor = { text, at: 0, indent: 0, depth: 0 };
+  toContent(cursor);
+  if (cursor.indent !== 0) return undefined;
+  const root = readMapping(cursor, 0);
+  return cursor.indent < 0 ? root : undefined;
+}
+
+/** From the beginning of a line to the next content, past empty lines and comments. */
+function toContent(cursor: Cursor): void {
+  const { text } = cursor;
+  let commentIndent = 0;
+  cursor.indent = -1;
+  while (cursor.at < text.length) {
+    const start = cursor.at;
+    skipSpaces(cursor);
+    const sign = text[cursor.at];
+    if (sign === "#") commentIndent = Math.max(commentIndent, cursor.at - start);
+    else if (sign !== undefined && sign !== "\n") {
+      cursor.indent = cursor.at - start;
+      break;
+    }
+    cursor.at = lineEnd(cursor) + 1;
+  }
+  // The whole reader may take such a comment for one of the value before it.
+  if (commentIndent > Math.max(cursor.indent, 0)) cursor.indent = Number.NaN;
+}
+
+function readMapping(cursor: Cursor, indent: number): SourceNode | undefined {
+  const offset = cursor.at;
+  const members = new Map<string, SourceMember>();
+  do {
+    const keyOffset = cursor.at;
+    const name = take(KEY, cursor)?.[1];
+    if (name === undefined || members.has(name)) return undefined;
+    const node = nested(cursor, () => readMember(cursor, indent));
+    if (node === undefined) return undefined;
+    members.set(name, { keyOffset, node });
+  } while (cursor.indent === indent);
+  return cursor.indent < indent ? mappingNode(members, offset) : undefined;
+}
+
+/** What stands behind a key. */
+function readMember(cursor: Cursor, indent: number): SourceNode | undefined {
+  skipSpaces(cursor);
+  const sign = cursor.text[cursor.at];
+  if (sign === "|") return readLiteral(cursor, indent);
+  if (sign !== "\n") return readInline(cursor);
+  cursor.at++;
+  toContent(cursor);
+  if (isEntry(cursor)) return cursor.indent >= indent ? readList(cursor, cursor.indent) : undefined;
+  return cursor.indent > indent ? readMapping(cursor, cursor.indent) : undefined;
+}
+
+function readList(cursor: Cursor, indent: number): SourceNode | undefined {
+  const offset = cursor.at;
+  const items: SourceNode[] = [];
+  do {
+    const lineStart = cursor.at - indent;
+    cursor.at++;
+    skipSpaces(cursor);
+    const column = cursor.at - lineStart;
+    const node = nested(cursor, () => (isKey(cursor) ? readMapping(cursor, column) : readInline(cursor)));
+    if (node === undefined) return undefined;
+    items.push(node);
+  } while (cursor.indent === indent && isEntry(cursor));
+  return cursor.indent <= indent ? listNode(items, offset) : undefined;
+}
+
+/** A value on one line, with what ends the line. */
+function readInline(cursor: Cursor): SourceNode | undefined {
+  const { text, at } = cursor;
+  switch (text[at]) {
+    case "{":
+    case "[": {
+      const node = readFlow(cursor);
+      return node === undefined || endLine(cursor) === undefined ? undefined : node;
+    }
+    case '"':
+    case "'": {
+      const value = readQuoted(cursor);
+      return value === undefined ? undefined : endScalar(cursor, at, value);
+    }
+    default: {
+      const line = text.slice(at, lineEnd(cursor));
+      const comment = line.indexOf(" #");
+      const source = withoutEndSpaces(comment < 0 ? line : line.slice(0, comment));
+      cursor.at = at + source.length;
+      const value = source.includes(": ") || !isPlain(source, text, at) ? undefined : plainValue(source);
+      return value === undefined ? undefined : endScalar(cursor, at, value, source);
+    }
+  }
+}
+
+function endScalar(cursor: Cursor, offset: number, value: JsonValue, source?: string): SourceNode | undefined {
+  const end = endLine(cursor);
+  return end === undefined ? undefined : scalarNode(value, offset, source, end.comment);
+}
+
+/** `undefined` where more stands on the line. */
+function endLine(cursor: Cursor): { readonly comment: string | undefined } | undefined {
+  const found = take(LINE_END, cursor);
+  if (found === undefined) return undefined;
+  toContent(cursor);
+  // A comment without a text is a space to the whole reader.
+  return { comment: found[1] === "" ? " " : found[1] };
+}
+
+/** A block of text behind `|` or `|-`. */
+function readLiteral(cursor: Cursor, indent: number): SourceNode | undefined {
+  const offset = cursor.at;
+  const header = take(LITERAL, cursor);
+  const lines = header === undefined ? undefined : readLines(cursor, indent);
+  // A comment behind a block is left to the whole reader, and so is a block without lines.
+  if (lines === undefined || lines.length === 0 || cursor.text[cursor.at] === "#") return undefined;
+  toContent(cursor);
+  while (lines.at(-1) === "") lines.pop();
+  return scalarNode(lines.join("\n") + (header?.[1] === "-" ? "" : "\n"), offset);
+}
+
+/** The lines of a block without the indentation of the first, which must not be empty. */
+function readLines(cursor: Cursor, indent: number): string[] | undefined {
+  const lines: string[] = [];
+  let width: number | undefined;
+  while (true) {
+    const start = cursor.at;
+    skipSpaces(cursor);
+    const spaces = cursor.at - start;
+    const end = lineEnd(cursor);
+    const isEmpty = cursor.at === end;
+    if (spaces <= indent && !(isEmpty && spaces === 0 && end < cursor.text.length)) {
+      cursor.at = start;
+      return lines;
+    }
+    if (spaces > 0) width ??= spaces;
+    if (width === undefined || (spaces > 0 && (isEmpty || spaces < width))) return undefined;
+    lines.push(cursor.text.slice(start + width, end));
+    cursor.at = end + 1;
+  }
+}
+
+/** A mapping or list inside { } or [ ], on one line. */
+function readFlow(cursor: Cursor): SourceNode | undefined {
+  return cursor.text[cursor.at] === "{" ? readFlowMapping(cursor) : readFlowList(cursor);
+}
+
+function readFlowMapping(cursor: Cursor): SourceNode | undefined {
+  const offset = cursor.at;
+  const members = new Map<string, SourceMember>();
+  const whole = readEntries(cursor, "}", () => {
+    const keyOffset = cursor.at;
+    const name = take(KEY, cursor)?.[1];
+    skipSpaces(cursor);
+    if (name === undefined || members.has(name)) return false;
+    const node = readFlowValue(cursor);
+    if (node === undefined) return false;
+    members.set(name, { keyOffset, node });
+    return true;
+  });
+  return whole ? mappingNode(members, offset) : undefined;
+}
+
+function readFlowList(cursor: Cursor): SourceNode | undefined {
+  const offset = cursor.at;
+  const items: SourceNode[] = [];
+  const whole = readEntries(cursor, "]", () => {
+    const node = readFlowValue(cursor);
+    if (node !== undefined) items.push(node);
+    return node !== undefined;
+  });
+  return whole ? listNode(items, offset) : undefined;
+}
+
+/** Reads entries between commas, the brackets included. */
+function readEntries(cursor: Cursor, end: "}" | "]", readEntry: () => boolean): boolean {
+  cursor.at++;
+  skipSpaces(cursor);
+  let sign = cursor.text[cursor.at] === end ? end : ",";
+  if (sign === end) cursor.at++;
+  while (sign === ",") {
+    skipSpaces(cursor);
+    if (!readEntry()) return false;
+    skipSpaces(cursor);
+    sign = cursor.text[cursor.at++] ?? "";
+  }
+  return sign === end;
+}
+
+function readFlowValue(cursor: Cursor): SourceNode | undefined {
+  const { text, at } = cursor;
+  const sign = text[at];
+  if (sign === "{" || sign === "[") return nested(cursor, () => readFlow(cursor));
+  if (sign === '"' || sign === "'") {
+    const value = readQuoted(cursor);
+    return value === undefined ? undefined : scalarNode(value, at);
+  }
+  const source = withoutEndSpaces(take(FLOW_PLAIN, cursor)?.[0] ?? "");
+  if (!isPlain(source, text, at) || /: | #/.test(source)) return undefined;
+  const value = plainValue(source);
+  return value === undefined ? undefined : scalarNode(value, at, source);
+}
+
+function readQuoted(cursor: Cursor): string | undefined {
+  if (cursor.text[cursor.at] === "'") {
+    return take(SINGLE_QUOTED, cursor)?.[0].slice(1, -1).replaceAll("''", "'");
+  }
+  const quoted = take(DOUBLE_QUOTED, cursor)?.[0];
+  // These escapes mean the same in JSON.
+  return quoted?.includes("\\") === true ? (JSON.parse(quoted) as string) : quoted?.slice(1, -1);
+}
+
+/** Whether a text at a place is a plain scalar as far as its two ends tell. */
+function isPlain(source: string, text: string, at: number): boolean {
+  PLAIN_START.lastIndex = at;
+  return source !== "" && PLAIN_START.test(text) && !source.endsWith(":");
+}
+
+/** The value of a plain scalar by the core schema; `undefined` for what may be a number or word of another form. */
+function plainValue(source: string): JsonValue | undefined {
+  const word = WORDS.get(source);
+  if (word !== undefined) return word;
+  if (INTEGER.test(source) || DECIMAL.test(source)) return Number(source);
+  return MAYBE_NUMBER.test(source) || MAYBE_WORD.test(source) ? undefined : source;
+}
+
+function nested<T>(cursor: Cursor, read: () => T | undefined): T | undefined {
+  if (cursor.depth === MAX_DEPTH) return undefined;
+  cursor.depth++;
+  const made = read();
+  cursor.depth--;
+  return made;
+}
+
+/** Whether a list entry begins at the place. */
+function isEntry({ text, at }: Cursor): boolean {
+  return text[at] === "-" && text[at + 1] === " ";
+}
+
+function isKey({ text, at }: Cursor): boolean {
+  KEY.lastIndex = at;
+  return KEY.test(text);
+}
+
+/** What a pattern matches at the place, and goes on behind it. */
+function take(pattern: RegExp, cursor: Cursor): RegExpExecArray | undefined {
+  pattern.lastIndex = cursor.at;
+  const found = pattern.exec(cursor.text);
+  if (found === null) return undefined;
+  cursor.at = pattern.lastIndex;
+  return found;
+}
+
+function skipSpaces(cursor: Cursor): void {
+  while (cursor.text[cursor.at] === " ") cursor.at++;
+}
+
+/** Where the line ends. */
+function lineEnd({ text, at }: Cursor): number {
+  const end = text.indexOf("\n", at);
+  return end < 0 ? text.length : end;
+}
+
+function withoutEndSpaces(text: string): string {
+  let end = text.length;
+  while (text[end - 1] === " ") end--;
+  return end === text.length ? text : text.slice(0, end);
+}

@@ -1,0 +1,302 @@
+import { once } from "node:events";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
+import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
+import { rawSession, rawSocket } from "../service/raw.ts";
+import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
+import { type OpenGateway, type OpenGatewayOptions, openGateway, temporaryFolder } from "./effects-gateway.ts";
+import { reasonOf, retryUntil, textOf } from "./gateway-client.ts";
+import { spawnScript } from "./spawned.ts";
+
+/** Starts a gateway that ends with the test; in a folder of its own where none is given. */
+type Open = (options?: OpenOptions) => Promise<OpenGateway>;
+
+type OpenOptions = Partial<Omit<OpenGatewayOptions, "clock">> & { readonly clock?: FakeClock };
+
+/** Two values of a key, and what each makes of a gateway. */
+interface Difference {
+  readonly values: readonly [before: unknown, after: unknown];
+  readonly see: (gateway: OpenGateway) => Promise<unknown>;
+  readonly seen: readonly [before: unknown, after: unknown];
+}
+
+/** Proves that a key has an effect, or fails. */
+type Effect = Difference | ((open: Open) => Promise<void>);
+
+const LIST = "/toolgate.v1.ToolGatewayService/List";
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+const [FIRST, SECOND] = ["http://first.example.test", "http://second.example.test"] as const;
+
+const upstreams = new AsyncDisposableStack();
+let upstream: EchoUpstream;
+
+beforeAll(async () => {
+  upstream = upstreams.use(await startEchoUpstream());
+});
+
+afterAll(async () => {
+  await upstreams.disposeAsync();
+});
+
+function tool(name: string, keys: Readonly<Record<string, unknown>> = {}): string {
+  const standard = { name, description: "用于检查网关配置 shows which settings have an effect", type: "http" };
+  return JSON.stringify({ ...standard, endpoint: `http://127.0.0.1:${upstream.port}/echo/${name}`, ...keys });
+}
+
+const at = (path: string): string => `http://127.0.0.1:${upstream.port}/${path}`;
+
+/** `{ tools: { settle: value } }` of `tools.settle`. */
+function setting(key: string, value: unknown): Readonly<Record<string, unknown>> {
+  return key.split(".").reduceRight((inner: unknown, name) => ({ [name]: inner }), value) as Record<string, unknown>;
+}
+
+/** The tools every difference finds. */
+function toolFiles(): Readonly<Record<string, string>> {
+  return {
+    "tools/json.json": tool("json"),
+    "tools/yaml.yaml": tool("yaml"),
+    "elsewhere/other.yaml": tool("other"),
+    "tools/text.yaml": tool("text", { result: { data_field: "data.text" } }),
+    "tools/silent.yaml": tool("silent", { endpoint: at("silent") }),
+    "tools/patient.yaml": tool("patient", { endpoint: at("silent"), timeout: { read: "1h", total: "1h" } }),
+    "tools/stuck.yaml": tool("stuck", { endpoint: at("stuck") }),
+    "tools/endless.yaml": tool("endless", { endpoint: at("endless") }),
+    "tools/mute.yaml": tool("mute", { endpoint: `https://127.0.0.1:${upstream.mutePort}/` }),
+  };
+}
+
+async function namesOf({ client }: OpenGateway): Promise<readonly string[]> {
+  const { tools } = await client.service.list({ pageSize: 100 });
+  return tools.map(({ name }) => name).toSorted();
+}
+
+/** The part of a failed call's message that the pattern picks. */
+function failing(name: string, pattern: RegExp): (gateway: OpenGateway) => Promise<unknown> {
+  return async ({ client }) => {
+    const error: unknown = await client.call(name).catch((caught: unknown) => caught);
+    if (!(error instanceof ConnectError)) return error;
+    return pattern.exec(error.rawMessage)?.[0] ?? error.rawMessage;
+  };
+}
+
+async function statusOf(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
+  const response = await fetch(url, { method: "POST", headers, body: "{}" });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** Writes two tools, one after the other, each once the gateway that watches has the one before. */
+async function writeTwo(watching: OpenGateway): Promise<void> {
+  for (const name of ["one", "two"]) {
+    await writeFile(join(watching.folder, "tools", `${name}.yaml`), tool(name));
+    await retryUntil(
+      () => watching.client.call(name),
+      () => true,
+    );
+  }
+}
+
+/** Lets a clock run until the work is done. */
+async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>): Promise<T> {
+  const pending = Symbol("pending");
+  let outcome: T | typeof pending;
+  do {
+    await clock.advance(10);
+    outcome = await Promise.race([work, Promise.resolve(pending)]);
+  } while (outcome === pending);
+  return outcome;
+}
+
+/** The one with the first settings has a new tool soon, the other never. */
+function onlyOneLooks(looking: object, blind: object): Effect {
+  return async (open) => {
+    const files = { "tools/early.yaml": tool("early") };
+    const first = await open({ files, settings: { tools: looking, state: { folder: "first" } } });
+    const second = await open({ folder: first.folder, settings: { tools: blind, state: { folder: "second" } } });
+    await writeTwo(first);
+    expect(await namesOf(first)).toEqual(["early", "one", "two"]);
+    expect(await namesOf(second)).toEqual(["early"]);
+  };
+}
+
+/** Every key of gateway.yaml with what shows that it has an effect. */
+const EFFECTS: Readonly<Record<SettingKey, Effect>> = {
+  async listen(open) {
+    const { port, stop } = await open();
+    await stop();
+    expect((await open({ settings: { listen: `127.0.0.1:${port}` } })).port).toBe(port);
+  },
+  "tools.folder": {
+    values: ["elsewhere", "nowhere"],
+    see: namesOf,
+    seen: [["other"], []],
+  },
+  "tools.include": {
+    values: [["*.json"], ["y*.yaml"]],
+    see: namesOf,
+    seen: [["json"], ["yaml"]],
+  },
+  async "tools.settle"(open) {
+    const { client, folder } = await open({ files: toolFiles(), settings: setting("tools.settle", "1s") });
+    await writeFile(join(folder, "tools", "new.yaml"), tool("new"));
+    const tookMs = await retryUntil(
+      () => client.call("new"),
+      () => true,
+    );
+    expect(tookMs).toBeGreaterThan(800);
+  },
+  "tools.poll": onlyOneLooks({ poll: "auto", poll_interval: "1h" }, { poll: "always", poll_interval: "1h" }),
+  "tools.poll_interval": onlyOneLooks(
+    { poll: "always", poll_interval: "100ms" },
+    { poll: "always", poll_interval: "1h" },
+  ),
+  "state.folder": {
+    values: ["kept", "kept-elsewhere"],
+    async see({ client, folder }) {
+      await client.service.register({ declaration: { case: "declarationJson", value: tool("registered") } });
+      const entries = await readdir(folder, { recursive: true });
+      return entries.filter((entry) => /^(kept|state)[^/]*$/.test(entry));
+    },
+    seen: [["kept"], ["kept-elsewhere"]],
+  },
+  "defaults.timeout.connect": {
+    values: ["200ms", "300ms"],
+    see: failing("mute", / \d+ ms \(timeout\.connect\)/),
+    seen: [" 200 ms (timeout.connect)", " 300 ms (timeout.connect)"],
+  },
+  "defaults.timeout.read": {
+    values: ["200ms", "300ms"],
+    see: failing("silent", / \d+ ms \(timeout\.read\)/),
+    seen: [" 200 ms (timeout.read)", " 300 ms (timeout.read)"],
+  },
+  "defaults.timeout.idle": {
+    values: ["200ms", "300ms"],
+    see: failing("stuck", / \d+ ms \(timeout\.idle\)/),
+    seen: [" 200 ms (timeout.idle)", " 300 ms (timeout.idle)"],
+  },
+  "defaults.timeout.total": {
+    values: ["200ms", "300ms"],
+    see: failing("silent", /\d+ ms/),
+    seen: ["200 ms", "300 ms"],
+  },
+  "defaults.result.max_length": {
+    values: [60, 90],
+    see: async ({ client }) => textOf(await client.call("text")).length,
+    seen: [60, 90],
+  },
+  "limits.request_bytes": {
+    values: ["1KiB", "2KiB"],
+    see: ({ client }) => client.call("yaml", { long: "x".repeat(1_500) }).catch(reasonOf),
+    seen: ["REQUEST_TOO_LARGE", "ARGUMENTS_INVALID"],
+  },
+  "limits.response_bytes": {
+    values: ["1KiB", "64KiB"],
+    see: failing("endless", /limit of .*/),
+    seen: ["limit of 1024 bytes", "limit of 65536 bytes"],
+  },
+  "limits.deadline": {
+    values: ["1s", "1500ms"],
+    see: failing("patient", /\d+ ms/),
+    seen: ["1000 ms", "1500 ms"],
+  },
+  "limits.concurrent_streams": {
+    values: [3, 5],
+    async see({ url }) {
+      using session = rawSession(url);
+      const [{ maxConcurrentStreams }] = await once(session, "remoteSettings");
+      return maxConcurrentStreams;
+    },
+    seen: [3, 5],
+  },
+  async "keepalive.interval"(open) {
+    const clock = createFakeClock();
+    const { url, stop } = await open({ settings: setting("keepalive.interval", "3s"), clock });
+    const session = rawSession(url);
+    await once(session, "remoteSettings");
+    const ping = once(session, "ping");
+    await clock.advance(3_000);
+    await ping;
+    session.destroy();
+    await whileTimePasses(clock, stop());
+  },
+  async "keepalive.timeout"(open) {
+    const clock = createFakeClock();
+    const { port, stop } = await open({ settings: { keepalive: { interval: "1s", timeout: "2s" } }, clock });
+    using raw = await rawSocket(port);
+    // The preface and empty settings, and then not a word.
+    raw.socket.write(Buffer.from(`PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04${"\0".repeat(5)}`));
+    await raw.received(/./s);
+    await clock.advance(1_000);
+    expect(raw.socket.closed).toBe(false);
+    await clock.advance(2_000);
+    await raw.closed;
+    await whileTimePasses(clock, stop());
+  },
+  async "shutdown.drain"(open) {
+    const clock = createFakeClock();
+    const files = { "tools/draining.yaml": tool("draining", { endpoint: at("silent/draining") }) };
+    const { client, stop } = await open({ files, settings: setting("shutdown.drain", "3s"), clock });
+    const call = client.call("draining").catch(reasonOf);
+    await expect.poll(() => upstream.last("draining"), { timeout: 20_000 }).toBeDefined();
+    const stopped = stop();
+    await clock.advance(2_000);
+    expect(await Promise.race([call, Promise.resolve("still running")])).toBe("still running");
+    await clock.advance(1_000);
+    expect(await call).toBe("GATEWAY_STOPPING");
+    client[Symbol.dispose]();
+    await whileTimePasses(clock, stopped);
+  },
+  reflection: {
+    values: [true, false],
+    see: async ({ url }) => (await statusOf(url + REFLECTION, {})) === 404,
+    seen: [false, true],
+  },
+  "cors.allowed_origins": {
+    values: [[FIRST], [SECOND]],
+    see: ({ url }) => statusOf(url + LIST, { origin: FIRST, "content-type": "application/json" }),
+    seen: [200, 403],
+  },
+  // The logger is made from the key by the command line.
+  async "log.level"(open) {
+    const { port, folder, stop } = await open({ files: { "tools/broken.yaml": "name: [" } });
+    await stop();
+    const config = join(folder, "gateway.yaml");
+    const written = async (level: string): Promise<ReadonlySet<string>> => {
+      await writeFile(config, JSON.stringify({ listen: `127.0.0.1:${port}`, log: { level } }));
+      await using child = spawnScript(["src/main.ts", "serve", "--config", config], {});
+      await retryUntil(
+        () => fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined),
+        (response) => response?.status === 200,
+        60_000,
+      );
+      await child.stop("SIGTERM");
+      return new Set([...child.output().matchAll(/"level":"(\w+)"/g)].map(([, word = ""]) => word));
+    };
+    expect(await written("info")).toEqual(new Set(["error", "info"]));
+    expect(await written("error")).toEqual(new Set(["error"]));
+  },
+};
+
+test.for(Object.entries(EFFECTS))("`%s` of gateway.yaml has an effect", { timeout: 120_000 }, async ([key, effect]) => {
+  await using used = new AsyncDisposableStack();
+  const open: Open = async (options) => {
+    const folder = options?.folder ?? used.use(await temporaryFolder()).path;
+    const opening = openGateway({ ...options, folder });
+    const clock = options?.clock;
+    return used.use(await (clock === undefined ? opening : whileTimePasses(clock, opening)));
+  };
+  if (typeof effect === "function") {
+    await effect(open);
+    return;
+  }
+  const see = async (value: unknown): Promise<unknown> =>
+    effect.see(await open({ files: toolFiles(), settings: setting(key, value) }));
+  expect(await Promise.all(effect.values.map(see))).toEqual(effect.seen);
+});
+
+test("every key of gateway.yaml has a test of its effect", () => {
+  expect(Object.keys(EFFECTS).toSorted()).toEqual(Object.keys(SETTINGS).toSorted());
+});
