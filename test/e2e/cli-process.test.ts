@@ -108,7 +108,7 @@ test("a rejection that nothing handled is logged, stops the gateway and ends the
   const program = `
     import { processHost } from ${JSON.stringify(new URL("../../src/cli/process-host.ts", import.meta.url).href)};
     import { runCli } from ${JSON.stringify(new URL("../../src/cli/run.ts", import.meta.url).href)};
-    const log = (message, fields) => console.error(message, fields.error?.message ?? "");
+    const log = (message, fields) => console.error(message, fields?.error?.message ?? "");
     const logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
     const server = {
       createLogger: () => logger,

@@ -37,7 +37,7 @@ export async function readSlowly(
     },
   });
   // The first calls load code and fill caches, which is not what grows with the data.
-  await Promise.all(clients.map((client) => readFor(client, gateway.port, 500)));
+  await Promise.all(clients.map((client) => readFor(client, gateway.port, 1_500)));
   const first = await Promise.all(clients.map(() => upstream.nextRequest()));
   await Promise.all(first.map((request) => request.closed));
 
