@@ -6,6 +6,8 @@ import { defineConfig } from "vitest/config";
  */
 export default defineConfig({
   test: {
+    // One for each core: many tests wait for a file system or a clock, and vitest's own choice leaves a core out.
+    maxWorkers: "100%",
     projects: [
       {
         test: {
