@@ -1,8 +1,8 @@
 import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "../core/call.ts";
+import { cutError } from "../core/cut-error.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Interceptor, Step, StepDeps, ToolPolicy } from "../core/step.ts";
 import type { ToolDefinition } from "../core/tool.ts";
-import { cutError } from "./cut-error.ts";
 
 /** What a tool's pipeline is made of. */
 export interface PipelineParts {

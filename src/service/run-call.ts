@@ -1,5 +1,6 @@
 import type { ToolEvent, ToolResult, UpstreamExchange } from "../core/call.ts";
 import type { Clock } from "../core/clock.ts";
+import { cutError } from "../core/cut-error.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { ToolRegistry } from "../core/registry.ts";
 import { eventsUntil } from "../core/signal.ts";
@@ -61,7 +62,7 @@ export async function* runCall(
   const record = new CallRecord(request, definition, deps.clock);
   const events = eventsUntil(lease.run(opened.call, opened.context), rpc.signal, deps.clock, {
     graceMs: ABORT_GRACE_MS,
-    cutError: () => cutOff(rpc.signal, definition),
+    cutError: () => cutError(definition, rpc.signal),
   });
   for await (const event of heartbeatMs === undefined ? events : withTicks(events, heartbeatMs, deps.clock)) {
     if (event === TICK) yield { type: "heartbeat" };
@@ -121,16 +122,4 @@ function refuseChangedContract({ name, contractDigest }: ToolDefinition, pinned:
     `the contract of tool \`${name}\` changed: its digest is ${contractDigest}, the call pins ${pinned}; read the tool again`,
     { metadata: { tool: name, contract_digest: contractDigest } },
   );
-}
-
-/** Why a call was cut that did not end by itself, of which nobody knows how far it had come. */
-function cutOff(signal: AbortSignal, { name, hints }: ToolDefinition): GatewayError {
-  const reason = GatewayError.from(signal.reason);
-  const readOnly = hints.readOnly === true;
-  return new GatewayError(reason.reason, reason.message, {
-    effect: readOnly ? "none" : "unknown",
-    retryable: reason.retryable && (readOnly || hints.idempotent === true),
-    metadata: { ...reason.metadata, tool: name },
-    cause: reason.cause,
-  });
 }

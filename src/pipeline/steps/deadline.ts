@@ -1,6 +1,6 @@
+import { cutError } from "../../core/cut-error.ts";
 import { eventsUntil } from "../../core/signal.ts";
 import type { Step } from "../../core/step.ts";
-import { cutError } from "../cut-error.ts";
 
 /**
  * Ends a call with its signal, which holds the deadline and the caller's cancel, even where the adapter ignores it. An

@@ -1,5 +1,5 @@
-import { GatewayError } from "../core/errors.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { GatewayError } from "./errors.ts";
+import type { ToolDefinition } from "./tool.ts";
 
 /**
  * Why the signal ended a call of this tool, where nobody knows how far the call had come: unless the tool only reads,
