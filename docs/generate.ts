@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { adapters } from "../src/adapters/index.ts";
+import { createAdapters } from "../src/adapters/index.ts";
 import { GATEWAY_CONFIG_SCHEMA, SETTINGS, type Setting } from "../src/config/gateway-config-schema.ts";
 import { ERROR_CATALOGUE, FAILURE_REASONS } from "../src/core/errors.ts";
 import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json.ts";
@@ -30,7 +30,7 @@ export function generatedDocuments(): readonly GeneratedDocument[] {
 function declarationSchema(): JsonObject {
   const checker = createSchemaChecker({ maxCompiled: 1 });
   const { schema } = createDeclarationGrammar({
-    adapters: new Map(adapters.map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(createAdapters({ environment: {} }).map((adapter) => [adapter.kind, adapter])),
     steps: createPipelineSteps({ checker }),
     schemaProblem: (tool) => checker.problem(tool),
   });

@@ -5,4 +5,5 @@ export { type LogFields, type Logger, silentLogger } from "./core/logger.ts";
 export { VERSION } from "./core/version.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.ts";
 export { createPinoLogger, type PinoLoggerOptions } from "./observability/pino-logger.ts";
+export { withRedaction } from "./observability/redacting-logger.ts";
 export { createSecrets, type Secrets } from "./secrets/secrets.ts";

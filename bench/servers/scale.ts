@@ -2,7 +2,7 @@ import { openSync, writeSync } from "node:fs";
 import { devNull } from "node:os";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { ListRequestSchema, ListResponseSchema } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { adapters } from "../../src/adapters/index.ts";
+import { createAdapters } from "../../src/adapters/index.ts";
 import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Logger } from "../../src/core/logger.ts";
@@ -51,7 +51,7 @@ function createLogger(): Logger {
 function registryOf(config: GatewayConfig): Registry {
   const checker = createSchemaChecker({ maxCompiled: 1 });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(adapters.map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(createAdapters({ environment: {} }).map((adapter) => [adapter.kind, adapter])),
     steps: [],
     schemaProblem: (schema) => checker.problem(schema),
   });

@@ -11,6 +11,3 @@ export interface AdapterOptions {
 export function createAdapters({ environment }: AdapterOptions): readonly Adapter[] {
   return [createHttpAdapter({ environment })];
 }
-
-/** The same without proxies, for who only reads what they declare. */
-export const adapters: readonly Adapter[] = createAdapters({ environment: {} });

@@ -46,6 +46,7 @@ test("the gateway exports this", () => {
     "type Logger",
     "type PinoLoggerOptions",
     "type Secrets",
+    "withRedaction",
   ]);
 });
 
