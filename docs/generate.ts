@@ -1,7 +1,8 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { createAdapters } from "../src/adapters/index.ts";
-import { GATEWAY_CONFIG_SCHEMA, SETTINGS, type Setting } from "../src/config/gateway-config-schema.ts";
+import { GATEWAY_CONFIG_SCHEMA, GROUP_MEMBERS, SETTINGS } from "../src/config/gateway-config-schema.ts";
+import type { Setting } from "../src/config/setting.ts";
 import { ERROR_CATALOGUE, FAILURE_REASONS } from "../src/core/errors.ts";
 import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json.ts";
 import { createPipelineSteps } from "../src/pipeline/index.ts";
@@ -82,11 +83,6 @@ ${table(["Reason", "When"], failures)}
 }
 
 function configurationPage(): string {
-  const settings = Object.entries<Setting>(SETTINGS).map(([key, { schema, standard }]) => [
-    `\`${key}\``,
-    standard === undefined ? "" : `\`${typeof standard === "string" ? standard : stringifyJson(standard)}\``,
-    textOf(schema["description"]),
-  ]);
   return `<!-- Generated from src/config/gateway-config-schema.ts by \`npm run gen\`; do not edit. -->
 
 # gateway.yaml
@@ -96,8 +92,24 @@ default, so the file may be empty or absent. A dot is a level of nesting: \`tool
 An unknown key is refused with the nearest known one; a known key without effect yet is refused as not supported yet.
 Editors check the file with [schema/gateway.schema.json](schema/gateway.schema.json).
 
-${table(["Key", "Default", "Meaning"], settings)}
+${table(["Key", "Default", "Meaning"], settingRows(SETTINGS))}
+
+## Groups
+
+Tools that share an upstream can share limits: \`groups\` maps names to groups, and a tool joins one with \`group: NAME\` in
+its declaration. What a group says of a policy stands in for tools of the group that do not set it themselves, before
+\`defaults\` and what is built in (the defaults below).
+
+${table(["Key under `groups.NAME`", "Default", "Meaning"], settingRows(GROUP_MEMBERS))}
 `;
+}
+
+function settingRows(settings: Readonly<Record<string, Setting>>): string[][] {
+  return Object.entries(settings).map(([key, { schema, standard }]) => [
+    `\`${key}\``,
+    standard === undefined ? "" : `\`${typeof standard === "string" ? standard : stringifyJson(standard)}\``,
+    textOf(schema["description"]),
+  ]);
 }
 
 function textOf(value: JsonValue | undefined): string {

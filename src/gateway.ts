@@ -65,6 +65,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ...config.defaults.timeout,
     ...config.defaults.result,
     maxResponseBytes: config.limits.responseBytes,
+    policies: config.defaults.policies,
+    groups: config.groups,
   };
   const parse: ParseDeclaration = (text, { format, source }) =>
     parseDeclaration(text, { format, source, grammar, defaults, origins: config.origins });

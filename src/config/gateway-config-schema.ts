@@ -1,17 +1,7 @@
-import type { JsonObject, JsonValue } from "../core/json.ts";
-import { DURATION_SCHEMA, formatDuration } from "./durations.ts";
-import { SIZE_SCHEMA } from "./sizes.ts";
-
-/** One setting of gateway.yaml. */
-export interface Setting {
-  readonly schema: JsonObject;
-  /** What stands in where the file is silent, as it would be written there; absent: nothing does. */
-  readonly standard?: JsonValue;
-  /** How the value becomes a number: milliseconds of a duration, bytes of a size. */
-  readonly quantity?: "duration" | "size";
-  /** What that number may be. */
-  readonly range?: readonly [min: number, max: number];
-}
+import type { JsonObject } from "../core/json.ts";
+import { stringifyJson } from "../core/json.ts";
+import { GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
+import { duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -71,6 +61,7 @@ export const SETTINGS = {
     [1, 24 * HOUR],
     "For tools that do not set `timeout.total`; built in: 60s, and 10m for incremental tools.",
   ),
+  ...policyDefaults(),
   "defaults.result.max_length": {
     schema: {
       type: "integer",
@@ -133,7 +124,6 @@ export type SettingKey = keyof typeof SETTINGS;
 const NOT_YET: Readonly<Record<string, string>> = {
   tls: "Certificates of the port.",
   identity: "Who may call: API keys, JWT, mTLS.",
-  groups: "Upstream groups with limits of their own.",
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
   secrets: "Where secrets come from besides the environment.",
@@ -141,14 +131,13 @@ const NOT_YET: Readonly<Record<string, string>> = {
   metrics: "Metrics of the gateway.",
   telemetry: "Traces of the gateway.",
   rate_limit: "Calls a caller may make in a time.",
-  retry: "Repeated attempts.",
-  circuit_breaker: "Pausing a failing upstream.",
-  concurrency_limit: "Calls at a time.",
   denied_calls: "What a caller without the role is told.",
   proxy: "How upstreams are reached.",
 };
 
 const SECTIONS: Readonly<Record<string, string>> = {
+  "": "What is not a tool; a tool stands in a file of its own.",
+  ...Object.fromEntries(Object.entries(POLICY_SECTIONS).map(([key, words]) => [`defaults.${key}`, words])),
   tools: "The watched folder.",
   state: "What the gateway keeps on disk.",
   defaults: "Stand in where a declaration is silent.",
@@ -161,27 +150,50 @@ const SECTIONS: Readonly<Record<string, string>> = {
   log: "The log.",
 };
 
+/** What a group of gateway.yaml may hold: what its tools share, and policies for each of them. */
+export const GROUP_MEMBERS = { ...GROUP_SETTINGS, ...POLICY_SETTINGS } as const;
+
+const GROUP_SECTIONS: Readonly<Record<string, string>> = {
+  "": "A group: what its tools share, and policies for each of them that does not set its own.",
+  ...POLICY_SECTIONS,
+};
+
+/** Names of groups, as of tools. */
+const GROUP_NAME = "^[A-Za-z0-9_.-]{1,64}$";
+
 /** JSON Schema of gateway.yaml. */
 export const GATEWAY_CONFIG_SCHEMA: JsonObject = {
   $schema: "http://json-schema.org/draft-07/schema#",
   title: "Toolgate gateway configuration",
-  ...section(""),
+  ...gatewaySchema(),
   patternProperties: { "^x-": { description: "A place for YAML anchors; has no meaning of its own." } },
 };
 
-/** The mapping whose keys begin with the prefix. */
-function section(prefix: string): JsonObject {
-  const properties: Record<string, JsonObject> = {};
-  for (const [key, setting] of Object.entries<Setting>(SETTINGS)) {
-    if (!key.startsWith(prefix)) continue;
-    const [name = "", ...deeper] = key.slice(prefix.length).split(".");
-    const { standard } = setting;
-    const leaf = standard === undefined ? setting.schema : { ...setting.schema, default: standard };
-    properties[name] ??= deeper.length === 0 ? leaf : section(`${prefix}${name}.`);
+function gatewaySchema(): JsonObject {
+  const { properties, ...rest } = settingsSchema(SETTINGS, "", { sections: SECTIONS, defaults: true });
+  const groups: JsonObject = {
+    type: "object",
+    description: "Groups of tools by name, for tools that share an upstream; a tool joins with `group: NAME`.",
+    patternProperties: {
+      [GROUP_NAME]: settingsSchema(GROUP_MEMBERS, "", { sections: GROUP_SECTIONS, defaults: false }),
+    },
+    additionalProperties: false,
+  };
+  return { ...rest, properties: { ...properties, groups, ...notYet() } };
+}
+
+type PolicyDefaults = { readonly [K in PolicyKey as `defaults.${K}`]: Setting };
+
+/** A policy under `defaults`: what is built in stands in for it last. */
+function policyDefaults(): PolicyDefaults {
+  const defaults: Record<string, Setting> = {};
+  for (const [key, { standard, schema, ...setting }] of Object.entries<Setting>(POLICY_SETTINGS)) {
+    const builtIn = standard === undefined ? "nothing" : stringifyJson(standard);
+    const description = `For tools that do not set \`${key}\`, nor does their group; built in: ${builtIn}.`;
+    defaults[`defaults.${key}`] = { ...setting, schema: { ...schema, description } };
   }
-  if (prefix === "") Object.assign(properties, notYet());
-  const description = SECTIONS[prefix.slice(0, -1)] ?? "What is not a tool; a tool stands in a file of its own.";
-  return { type: "object", description, properties, additionalProperties: false };
+  // The loop has made exactly these keys, which the type system cannot see.
+  return defaults as PolicyDefaults;
 }
 
 function notYet(): Record<string, JsonObject> {
@@ -192,18 +204,4 @@ function notYet(): Record<string, JsonObject> {
     ];
   });
   return Object.fromEntries(entries);
-}
-
-function text(standard: string, description: string): Setting & { readonly standard: string } {
-  return { schema: { type: "string", minLength: 1, description }, standard };
-}
-
-function duration(standard: string | undefined, range: readonly [number, number], description: string): Setting {
-  const [min, max] = range.map(formatDuration);
-  const schema = { ...DURATION_SCHEMA, description: `${description} ${min} to ${max}.` };
-  return { schema, quantity: "duration", range, ...(standard === undefined ? {} : { standard }) };
-}
-
-function size(standard: string, range: readonly [number, number], description: string): Setting {
-  return { schema: { ...SIZE_SCHEMA, description }, quantity: "size", standard, range };
 }

@@ -1,13 +1,21 @@
 import { resolve } from "node:path";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import { jsonPointer } from "../core/json.ts";
 import { createDocumentCheck } from "./document-check.ts";
-import { formatDuration, parseDuration } from "./durations.ts";
-import { GATEWAY_CONFIG_SCHEMA, LOG_LEVELS, SETTINGS, type Setting, type SettingKey } from "./gateway-config-schema.ts";
+import {
+  GATEWAY_CONFIG_SCHEMA,
+  GROUP_MEMBERS,
+  LOG_LEVELS,
+  SETTINGS,
+  type SettingKey,
+} from "./gateway-config-schema.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { ownObject } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
-import { parseSize } from "./sizes.ts";
+import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
+import { readSettings, settingKeys } from "./read-settings.ts";
+import type { Setting } from "./setting.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
@@ -39,7 +47,11 @@ export interface GatewayConfig {
       readonly totalMs?: number;
     };
     readonly result: { readonly maxLength?: number };
+    /** By dotted key, durations in milliseconds; what the file does not set is absent. */
+    readonly policies: ReadonlyMap<PolicyKey, JsonValue>;
   };
+  /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
+  readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
   readonly limits: {
     /** Largest request message. Default 4 MiB. */
     readonly requestBytes: number;
@@ -88,16 +100,15 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const { document } = parsed;
   const { value, issues } = createDocumentCheck(GATEWAY_CONFIG_SCHEMA)(document);
   if (issues.length > 0) return refused(document, issues);
-  const settings = readSettings(value, document, source.file);
+  const settings = readAll(value, document, source.file);
   const listen = parseListenAddress(textOf(settings.values.get("listen")));
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
-  return { ok: true, config: build(settings, listen, source.folder) };
+  return { ok: true, config: { ...build(settings, listen, source.folder), groups: settings.groups } };
 }
 
 interface Settings {
-  /** By dotted key; durations in milliseconds, sizes in bytes. */
-  readonly values: Map<string, JsonValue>;
+  readonly values: ReadonlyMap<string, JsonValue>;
   readonly origins: Map<string, string>;
   readonly issues: ConfigIssue[];
 }
@@ -107,41 +118,32 @@ function refused(document: SourceDocument, issues: readonly ConfigIssue[]): Gate
   return { ok: false, problems: orderProblems(problems) };
 }
 
-function readSettings(checked: JsonObject, document: SourceDocument, file: string): Settings {
-  const settings: Settings = { values: new Map(), origins: new Map(), issues: [] };
-  for (const [key, setting] of Object.entries<Setting>(SETTINGS)) {
-    const pointer = jsonPointer(key.split("."));
-    const declared = lookUp(checked, key);
-    settings.origins.set(key, declared === undefined ? "default" : `${file}:${document.position(pointer).line}`);
-    const value = readQuantity(declared ?? setting.standard, setting);
-    if (value !== undefined) settings.values.set(key, value);
-    const problem = rangeProblem(value, setting);
-    if (problem !== undefined) settings.issues.push({ pointer, message: `\`${key}\`: ${problem}` });
-  }
-  return settings;
+function readAll(
+  checked: JsonObject,
+  document: SourceDocument,
+  file: string,
+): Settings & Pick<GatewayConfig, "groups"> {
+  const origins = new Map<string, string>();
+  const issues: ConfigIssue[] = [];
+  const read = <K extends string>(known: Readonly<Record<K, Setting>>, path: readonly string[], fill: boolean) => {
+    let from: JsonObject = checked;
+    for (const name of path) from = ownObject(from, name) ?? {};
+    const { values, problems } = readSettings(known, from, { fill });
+    for (const key of settingKeys(known)) {
+      const name = [...path, key].join(".");
+      const pointer = jsonPointer([...path, ...key.split(".")]);
+      origins.set(name, document.has(pointer) ? `${file}:${document.position(pointer).line}` : "default");
+      const problem = problems.get(key);
+      if (problem !== undefined) issues.push({ pointer, message: `\`${name}\`: ${problem}` });
+    }
+    return values;
+  };
+  const names = Object.keys(ownObject(checked, "groups") ?? {});
+  const groups = new Map(names.map((name) => [name, read(GROUP_MEMBERS, ["groups", name], false)]));
+  return { values: read(SETTINGS, [], true), groups, origins, issues };
 }
 
-function lookUp(checked: JsonObject, key: string): JsonValue | undefined {
-  let at: JsonValue | undefined = checked;
-  for (const name of key.split(".")) at = isJsonObject(at) ? ownValue(at, name) : undefined;
-  return at;
-}
-
-/** The schema has seen to it that a quantity can be read. */
-function readQuantity(value: JsonValue | undefined, { quantity }: Setting): JsonValue | undefined {
-  if (quantity === "duration") return parseDuration(textOf(value));
-  return quantity === "size" ? parseSize(value) : value;
-}
-
-function rangeProblem(value: JsonValue | undefined, { quantity, range }: Setting): string | undefined {
-  if (range === undefined || typeof value !== "number") return undefined;
-  const [min, max] = range;
-  if (value >= min && value <= max) return undefined;
-  const word = (limit: number): string => (quantity === "duration" ? formatDuration(limit) : `${limit} bytes`);
-  return `expected ${word(min)} to ${word(max)}, got ${word(value)}`;
-}
-
-function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
+function build(settings: Settings, listen: ListenAddress, folder: string): Omit<GatewayConfig, "groups"> {
   const { values, origins } = settings;
   const number = (key: SettingKey): number => Number(values.get(key));
   const text = (key: SettingKey): string => textOf(values.get(key));
@@ -170,6 +172,12 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
         ...given("totalMs", "defaults.timeout.total"),
       },
       result: given("maxLength", "defaults.result.max_length"),
+      policies: new Map(
+        settingKeys(POLICY_SETTINGS).flatMap((key) => {
+          const value = values.get(`defaults.${key}`);
+          return value === undefined ? [] : [[key, value] as const];
+        }),
+      ),
     },
     limits: {
       requestBytes: number("limits.request_bytes"),

@@ -35,7 +35,15 @@ export interface ConfigIssue {
 
 /** Outcome of reading an adapter's part of a declaration. */
 export type Configured<C> =
-  | { readonly ok: true; readonly config: C; readonly warnings: readonly ConfigIssue[] }
+  | {
+      readonly ok: true;
+      readonly config: C;
+      readonly warnings: readonly ConfigIssue[];
+      /** Whether a call changes nothing; the tool's own hint says more than what the adapter can tell. */
+      readonly readOnly: boolean;
+      /** Identity of what is reached, such as `http://127.0.0.1:7434`. */
+      readonly upstream: string;
+    }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 
 /** What an adapter may use. */

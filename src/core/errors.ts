@@ -179,6 +179,12 @@ export const ERROR_CATALOGUE = {
     meaning: "The upstream's answer is larger than the gateway's limit, which the text names.",
     mend: "Ask the upstream for less, or raise `limits.response_bytes` in gateway.yaml.",
   },
+  CONCURRENCY_LIMIT_REACHED: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning: "As many calls of the tool or its group run as its limit allows, and the line of those that wait is full.",
+    mend: "Call again later, or raise `concurrency_limit` of the tool or `max_parallel_calls` of the group.",
+  },
   GATEWAY_STOPPING: {
     status: "UNAVAILABLE",
     retryable: true,

@@ -7,11 +7,30 @@ import type { ToolDefinition } from "./tool.ts";
 /** Wraps a call. First in the list is outermost. */
 export type Interceptor = (call: ToolCall, context: CallContext, next: Invoke) => AsyncIterable<UpstreamEvent>;
 
+/**
+ * What a second run of the same call would do. `read`: nothing, it changes nothing. `idempotent`: no more than one run.
+ * `keyed`: no more than one run, since the upstream knows the call by its key. `write`: everything once more.
+ */
+export type EffectClass = "read" | "idempotent" | "keyed" | "write";
+
+/** A group of tools that share limits. */
+export interface GroupPolicy {
+  readonly name: string;
+  /** Most calls of all its tools at a time; absent: no limit. */
+  readonly maxParallelCalls: number | undefined;
+}
+
 /** Policy of a tool after the declaration, the gateway's defaults and the built-in ones are merged. */
 export interface ToolPolicy {
   /** Longest a whole call may take. */
   readonly totalMs: number;
   readonly timeouts: AttemptTimeouts;
+  readonly effectClass: EffectClass;
+  /** Identity of what is reached, such as `http://127.0.0.1:7434`: tools with the same one share its fate. */
+  readonly upstream: string;
+  readonly group: GroupPolicy | undefined;
+  /** Most calls of the tool at a time; absent: no limit. */
+  readonly concurrencyLimit: number | undefined;
 }
 
 /** What a step may use. */

@@ -1,6 +1,7 @@
 import type { Step } from "../core/step.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
+import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
 import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
 
@@ -13,8 +14,9 @@ export interface PipelineStepDeps {
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
- * - deadline is the last of the steps that run once a call: all attempts together end with it.
+ * - deadline is the last of the steps that run once a call: all attempts together end with it;
+ * - concurrency is the last of those that run once an attempt: what waits between attempts holds no slot.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
-  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep];
+  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep, createConcurrencyStep()];
 }

@@ -1,5 +1,6 @@
 import { DURATION_SCHEMA } from "../config/durations.ts";
 import { ownList, ownObject } from "../config/own-values.ts";
+import { policySchemas } from "../config/policy-settings.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
 import { PARAM_TYPES } from "./params.ts";
@@ -110,6 +111,11 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
       "JSON Schema of the arguments, instead of `params`: draft 2020-12, or draft-07 where `$schema` says so. Its type is `object`.",
   },
   output_schema: { type: "object", description: "JSON Schema of the structured result." },
+  group: {
+    type: "string",
+    minLength: 1,
+    description: "Group of gateway.yaml the tool is in: it shares the group's limits and takes over its policies.",
+  },
   timeout: {
     type: "object",
     additionalProperties: false,
@@ -129,13 +135,11 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
 const NOT_YET: Readonly<Record<string, string>> = {
   retry: "Repeated attempts: `max_retries`, `backoff`, `max_backoff`.",
   circuit_breaker: "Pausing a failing tool: `failure_threshold`, `reset_timeout`.",
-  concurrency_limit: "Most calls at a time.",
   rate_limit: "Most calls in a time.",
   idempotency_field: "Parameter that makes a call count once.",
   allowed_roles: "Who may call.",
   coerce: "Lossless repair of arguments of another type.",
   cache: "Answers kept for a time.",
-  group: "Upstream group whose limits the tool shares.",
   toolsets: "Named sets the tool belongs to.",
   toolset: "Named set the tool belongs to.",
   cases: "Verification cases.",
@@ -158,6 +162,7 @@ export function kindSchema(kind: string, parts: SchemaParts): JsonObject {
     required: ["name", "type", ...(ownList(own, "required") ?? [])],
     properties: {
       ...COMMON,
+      ...Object.fromEntries(policySchemas()),
       ...notYet(parts),
       type: { enum: [...parts.kinds.keys()], description: "How the tool is reached." },
       ...propertiesOf(own),

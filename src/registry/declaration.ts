@@ -1,3 +1,4 @@
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Adapter } from "../core/adapter.ts";
 import type { JsonValue } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
@@ -39,4 +40,8 @@ export interface DeclarationDefaults {
   readonly maxLength?: number;
   /** Most bytes of one conclusive answer. */
   readonly maxResponseBytes: number;
+  /** By dotted key. */
+  readonly policies?: GatewayConfig["defaults"]["policies"];
+  /** By name of the group and dotted key. */
+  readonly groups?: GatewayConfig["groups"];
 }

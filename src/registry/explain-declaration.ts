@@ -1,4 +1,6 @@
 import { formatDuration } from "../config/durations.ts";
+import { POLICY_SETTINGS, type PolicyKey } from "../config/policy-settings.ts";
+import type { Setting } from "../config/setting.ts";
 import type { SourceDocument } from "../config/source-document.ts";
 import { yamlText } from "../config/yaml-text.ts";
 import type { ExplainedSetting } from "../core/adapter.ts";
@@ -6,6 +8,7 @@ import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import type { DeclaredTool } from "../core/tool.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
+import type { ResolvedPolicies, ResolvedPolicy } from "./policies.ts";
 import type { ResolvedTimeouts } from "./timeouts.ts";
 
 /** One effective value with where it came from. */
@@ -17,6 +20,7 @@ export interface ExplainParts {
   readonly adapter: readonly ExplainedSetting[];
   readonly result: readonly ExplainedSetting[];
   readonly timeouts: ResolvedTimeouts;
+  readonly policies: ResolvedPolicies;
   readonly stepConfigs: ReadonlyMap<string, JsonValue>;
 }
 
@@ -32,7 +36,7 @@ export interface OriginParts {
 
 /** Every effective value of a declaration, with the line it came from, as `explain` shows them. */
 export function explainDeclaration(parts: ExplainParts, place: OriginParts): Explained[] {
-  const { tool, timeouts } = parts;
+  const { tool, timeouts, policies } = parts;
   const own = (key: string, value: JsonValue): Explained => ({
     key,
     value: yamlText(value),
@@ -55,6 +59,10 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
     ...Object.entries(timeouts.resolved).map(([key, { ms, declaredBy, defaultedBy }]): Explained => {
       const origin = declaredBy === undefined ? gatewayOrigin(defaultedBy, place) : declaredOrigin(declaredBy, place);
       return { key: `timeout.${key}`, value: formatDuration(ms), origin };
+    }),
+    ...(policies.group === undefined ? [] : [own("group", policies.group)]),
+    ...[...policies.resolved].map(([key, policy]): Explained => {
+      return { key, value: policyText(key, policy), origin: policyOrigin(key, policy, place) };
     }),
     ...[...parts.stepConfigs].map(([key, value]) => own(key, value)),
     {
@@ -91,6 +99,17 @@ function resultOrigin(key: string, place: OriginParts): string {
 
 function gatewayOrigin(key: string | undefined, { origins }: OriginParts): string {
   return (key === undefined ? undefined : origins.get(key)) ?? "default";
+}
+
+function policyText(key: PolicyKey, { value }: ResolvedPolicy): string {
+  const { quantity }: Setting = POLICY_SETTINGS[key];
+  return quantity === "duration" ? formatDuration(Number(value)) : yamlText(value);
+}
+
+function policyOrigin(key: PolicyKey, { level, group }: ResolvedPolicy, place: OriginParts): string {
+  if (level === "declaration") return declaredOrigin(key, place);
+  if (level === "group") return gatewayOrigin(`groups.${group}.${key}`, place);
+  return level === "defaults" ? gatewayOrigin(`defaults.${key}`, place) : "default";
 }
 
 /** Names of labels, headers and queries may hold dots: what follows the first is one name. */

@@ -8,6 +8,7 @@ import type { JsonObject, JsonValue } from "../core/json.ts";
 import { canonicalJson, ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
+import type { EffectClass } from "../core/step.ts";
 import type { DeclaredTool } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
 import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./declaration.ts";
@@ -16,6 +17,7 @@ import { declaredKind } from "./declared-kind.ts";
 import { readTool } from "./declared-tool.ts";
 import { type ExplainParts, explainDeclaration } from "./explain-declaration.ts";
 import { lintDeclaration } from "./lint.ts";
+import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
 /** What differs from one declaration to the next, and the gateway's defaults. */
@@ -64,22 +66,25 @@ function readDeclaration(read: ReadText, adapter: Adapter, options: ParseDeclara
     defaultMaxLength: defaults.maxLength,
   });
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, tool.delivery, defaults);
+  const policies = resolvePolicies(keys, defaults);
   const settings = settingsOf(result.rules, timeouts, defaults);
   const own = pick(checked.value, propertyNames(adapter.configSchema));
   const blocked = [...checked.issues, ...found.issues].some((issue) => concernsAdapter(issue, adapter));
   const configured = blocked ? undefined : adapter.configure(own, tool, settings);
-  const issues = [...checked.issues, ...found.issues, ...resultIssues(result, tool), ...timeouts.issues];
+  const parts = [checked, found, { issues: resultIssues(result, tool) }, timeouts, policies];
+  const issues = parts.flatMap((part) => part.issues);
   if (configured === undefined || !configured.ok)
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   if (issues.length > 0) return { ok: false, issues };
   const stepConfigs = stepConfigsOf(keys, grammar);
+  const { readOnly, upstream } = configured;
   const declared = {
     source,
     tool,
     adapter,
     config: configured.config,
     rules: result.rules,
-    policy: timeouts.policy,
+    policy: { ...timeouts.policy, ...policies.policy, effectClass: effectClass(tool, readOnly), upstream },
     stepConfigs,
   };
   const notes = [
@@ -88,13 +93,13 @@ function readDeclaration(read: ReadText, adapter: Adapter, options: ParseDeclara
     ...named(configured.warnings),
     ...lintDeclaration(tool, result.rules, document),
   ];
-  const parts = { tool, timeouts, stepConfigs, result: result.explained };
-  const explain = explainLater(read.text, { ...parts, adapter, config: configured.config }, options);
+  const shown = { tool, timeouts, policies, stepConfigs, result: result.explained };
+  const explain = explainLater(read.text, { ...shown, adapter, config: configured.config }, options);
   return {
     ok: true,
     declaration: {
       ...declared,
-      digest: digestOf(declared, own, defaults),
+      digest: digestOf(declared, own, defaults, policies),
       notes: toProblems(positioned(notes, document), source, true),
       get explained() {
         return explain();
@@ -196,17 +201,24 @@ function pick(keys: JsonObject, names: readonly string[]): JsonObject {
 function digestOf(
   { tool, rules, policy, stepConfigs }: Pick<Declaration, "tool" | "rules" | "policy" | "stepConfigs">,
   own: JsonObject,
-  defaults: DeclarationDefaults,
+  { maxResponseBytes }: DeclarationDefaults,
+  policies: ResolvedPolicies,
 ): string {
   const text = canonicalJson({
     tool: { ...tool, outputSchema: tool.outputSchema ?? null, hints: { ...tool.hints } },
     own,
     rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
-    policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts } },
+    policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
+    policies: policies.facts,
     steps: Object.fromEntries(stepConfigs),
-    maxResponseBytes: defaults.maxResponseBytes,
+    maxResponseBytes,
   });
   return hash("sha256", text, "hex");
+}
+
+function effectClass({ hints }: DeclaredTool, readOnly: boolean): EffectClass {
+  if (hints.readOnly ?? readOnly) return "read";
+  return hints.idempotent === true ? "idempotent" : "write";
 }
 
 function positioned(issues: readonly ConfigIssue[], document: SourceDocument): SourceProblem[] {

@@ -31,7 +31,7 @@ export interface ResolvedTimeout {
 
 /** All time limits of a tool. */
 export interface ResolvedTimeouts {
-  readonly policy: ToolPolicy;
+  readonly policy: Pick<ToolPolicy, "totalMs" | "timeouts">;
   readonly resolved: Readonly<Record<TimeoutKey, ResolvedTimeout>>;
   readonly issues: readonly ConfigIssue[];
   readonly notes: readonly ConfigIssue[];

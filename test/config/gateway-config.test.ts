@@ -29,7 +29,8 @@ test("without a file, and with an empty one, the defaults stand", () => {
       pollIntervalMs: 1_000,
     },
     state: { folder: "/srv/gate/state" },
-    defaults: { timeout: {}, result: {} },
+    defaults: { timeout: {}, result: {}, policies: new Map() },
+    groups: new Map(),
     limits: { requestBytes: 4_194_304, responseBytes: 16_777_216, deadlineMs: 3_600_000, concurrentStreams: 1_000 },
     keepalive: { intervalMs: 30_000, timeoutMs: 10_000 },
     shutdown: { drainMs: 10_000 },
@@ -54,6 +55,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "defaults.timeout.read": ["2s", "defaults.timeout.readMs", 2_000],
   "defaults.timeout.idle": ["3s", "defaults.timeout.idleMs", 3_000],
   "defaults.timeout.total": ["1m30s", "defaults.timeout.totalMs", 90_000],
+  "defaults.concurrency_limit": ["7", "defaults.policies", new Map([["concurrency_limit", 7]])],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "limits.request_bytes": ["64KB", "limits.requestBytes", 64_000],
   "limits.response_bytes": ["1MiB", "limits.responseBytes", 1_048_576],
@@ -113,11 +115,33 @@ test("only loopback addresses are taken while no authentication is configured", 
   }
 });
 
+test("what a group sets stands under its name, by dotted key and with its origin", () => {
+  const text = "groups:\n  aws.eu:\n    max_parallel_calls: 3\n    concurrency_limit: 2\n  plain: {}\n";
+  const { groups, origins } = config(text);
+  expect(groups).toEqual(
+    new Map([
+      [
+        "aws.eu",
+        new Map([
+          ["max_parallel_calls", 3],
+          ["concurrency_limit", 2],
+        ]),
+      ],
+      ["plain", new Map()],
+    ]),
+  );
+  expect(origins.get("groups.aws.eu.max_parallel_calls")).toBe("gateway.yaml:3");
+  expect(origins.get("groups.plain.max_parallel_calls")).toBe("default");
+  expect(problems("groups:\n  aws:\n    max_paralel_calls: 3\n")).toEqual([
+    '3:5 unknown key `max_paralel_calls` in `groups.aws`; did you mean "max_parallel_calls"?',
+  ]);
+  expect(problems("groups: {'a b': {}}\n")).toHaveLength(1);
+});
+
 test("keys of later versions are refused as not supported yet, by name", () => {
   for (const key of [
     "tls",
     "identity",
-    "groups",
     "toolsets",
     "skills",
     "secrets",
@@ -125,8 +149,6 @@ test("keys of later versions are refused as not supported yet, by name", () => {
     "metrics",
     "telemetry",
     "rate_limit",
-    "retry",
-    "circuit_breaker",
   ]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }

@@ -28,6 +28,7 @@ test("every reason has the status it was published with", () => {
     UPSTREAM_UNREACHABLE: "UNAVAILABLE",
     UPSTREAM_ANSWER_LOST: "UNKNOWN",
     RESULT_TOO_LARGE: "RESOURCE_EXHAUSTED",
+    CONCURRENCY_LIMIT_REACHED: "RESOURCE_EXHAUSTED",
     GATEWAY_STOPPING: "UNAVAILABLE",
     STORE_FAILED: "UNAVAILABLE",
     INTERNAL: "INTERNAL",
@@ -40,6 +41,7 @@ test("these reasons are retryable and no others", () => {
     "CALL_DEADLINE_EXCEEDED",
     "UPSTREAM_TIMEOUT",
     "UPSTREAM_UNREACHABLE",
+    "CONCURRENCY_LIMIT_REACHED",
     "GATEWAY_STOPPING",
     "STORE_FAILED",
   ]);

@@ -6,6 +6,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { generatedDocuments } from "../../docs/generate.ts";
 import { OperatorService, type PolicyValue } from "../../gen/toolgate/v1/operator_service_pb.ts";
+import { POLICY_SETTINGS } from "../../src/config/policy-settings.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, openGateway, temporaryFolder } from "./effects-gateway.ts";
 import { reasonOf, retryUntil, valueOf } from "./gateway-client.ts";
@@ -77,6 +78,10 @@ const ALL_CHANGES: readonly ParamChange[] = [...CHANGES, ...PARAM_CHANGES];
 const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: string]>> = {
   name: ["test/e2e/settings-in-force.test.ts", "a changed `name` is in force"],
   // A name that leads to a private address needs a resolver that lies.
+  group: ["test/e2e/effects-policies.test.ts", "`%s` of a group has an effect"],
+  ...Object.fromEntries(
+    Object.keys(POLICY_SETTINGS).map((key) => [key, ["test/e2e/effects-policies.test.ts", "Object.entries(POLICIES)"]]),
+  ),
   allow_private: ["test/adapters/http/private-addresses.test.ts", "`allow_private` lets a name lead anywhere"],
 };
 

@@ -30,7 +30,14 @@ export function makeTool(changes: Partial<ToolDefinition> = {}): ToolDefinition 
   };
 }
 
-export const POLICY: ToolPolicy = { totalMs: 60_000, timeouts: { connectMs: 5_000, readMs: 30_000, idleMs: 30_000 } };
+export const POLICY: ToolPolicy = {
+  totalMs: 60_000,
+  timeouts: { connectMs: 5_000, readMs: 30_000, idleMs: 30_000 },
+  effectClass: "write",
+  upstream: "http://127.0.0.1:7434",
+  group: undefined,
+  concurrencyLimit: undefined,
+};
 
 export function makeCall(args: JsonObject = { n: 1 }, changes: Partial<ToolCall> = {}): ToolCall {
   return { tool: "order_status", arguments: args, validateOnly: false, maxLength: undefined, ...changes };

@@ -21,6 +21,7 @@ test("the steps stand in this order", () => {
     ["audit", "call"],
     ["validate-arguments", "call"],
     ["deadline", "call"],
+    ["concurrency", "attempt"],
   ]);
 });
 
@@ -28,7 +29,7 @@ for (const step of createPipelineSteps({ checker })) {
   testStepConformance({
     step,
     tool: makeTool(),
-    policy: POLICY,
+    policy: { ...POLICY, concurrencyLimit: 100 },
     call: makeCall(),
     makeContext: (signal) => makeContext({ signal }),
   });

@@ -29,7 +29,14 @@ test("E1 loads as written, with every field where it belongs [S2-21] [S2-22] [S2
     enabled: true,
   });
   expect(rules).toMatchObject({ successField: "code", successValue: 0, dataField: "data" });
-  expect(policy).toEqual({ totalMs: 60_000, timeouts: { connectMs: 5_000, readMs: 30_000, idleMs: 30_000 } });
+  expect(policy).toEqual({
+    totalMs: 60_000,
+    timeouts: { connectMs: 5_000, readMs: 30_000, idleMs: 30_000 },
+    effectClass: "read",
+    upstream: "https://api.example.com",
+    group: undefined,
+    concurrencyLimit: undefined,
+  });
 });
 
 test("name and description keep every character [S2-26]", () => {
@@ -66,7 +73,6 @@ test("E3: timeouts are in force, and what is not yet is refused by name with its
   expect(problems(ORDER_STATUS + timeout + rest)).toEqual([
     "24:1 `retry` is not supported yet: remove it",
     "25:1 `circuit_breaker` is not supported yet: remove it",
-    "26:1 `concurrency_limit` is not supported yet: remove it",
   ]);
   expect(declare(ORDER_STATUS + timeout).policy.timeouts).toEqual({ connectMs: 3_000, readMs: 10_000, idleMs: 10_000 });
 });

@@ -138,7 +138,14 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       maxLength: 1000,
       truncation: "head",
     },
-    policy: { totalMs: 60_000, timeouts: { connectMs: 1, readMs: 1, idleMs: 1 } },
+    policy: {
+      totalMs: 60_000,
+      timeouts: { connectMs: 1, readMs: 1, idleMs: 1 },
+      effectClass: "write",
+      upstream: "http://127.0.0.1:1",
+      group: undefined,
+      concurrencyLimit: undefined,
+    },
     stepConfigs: new Map(),
     digest: createHash("sha256")
       .update(

@@ -65,7 +65,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     readOnly: tool.hints.readOnly ?? (method === "GET" || method === "HEAD"),
     declared: keys,
   };
-  return { ok: true, config, warnings };
+  return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin };
 }
 
 function methodOf(checker: DeclarationChecker): HttpMethod {

@@ -1,0 +1,100 @@
+import { type GroupKey, POLICY_SETTINGS, type PolicyKey, policySchemas } from "../config/policy-settings.ts";
+import { readSettings, settingKeys } from "../config/read-settings.ts";
+import type { ConfigIssue } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
+import { jsonPointer, ownValue } from "../core/json.ts";
+import { didYouMean } from "../core/nearest.ts";
+import type { GroupPolicy, ToolPolicy } from "../core/step.ts";
+import type { DeclarationDefaults } from "./declaration.ts";
+
+/** Where a policy's value came from, most specific first. */
+export type PolicyLevel = "declaration" | "group" | "defaults" | "built-in";
+
+/** One policy of a tool as it is in force. */
+export interface ResolvedPolicy {
+  readonly value: JsonValue;
+  readonly level: PolicyLevel;
+  /** Name of the group where the level is `group`. */
+  readonly group?: string;
+}
+
+/** All policies of a tool. */
+export interface ResolvedPolicies {
+  /** Name of the group the tool is in. */
+  readonly group: string | undefined;
+  /** By dotted key; what is set on no level is absent. */
+  readonly resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>;
+  readonly policy: Pick<ToolPolicy, "group" | "concurrencyLimit">;
+  /** All that has an effect, for the digest of a declaration. */
+  readonly facts: JsonObject;
+  readonly issues: readonly ConfigIssue[];
+}
+
+/** Top-level keys that policies have in a declaration. */
+const POLICY_ROOTS: readonly string[] = [...policySchemas().keys()];
+
+/** Settles a tool's policies: the declaration's, else its group's, else the gateway's defaults, else the built-in ones. */
+export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults): ResolvedPolicies {
+  const name = ownValue(keys, "group");
+  const group = typeof name === "string" ? name : undefined;
+  const shared = group === undefined ? undefined : defaults.groups?.get(group);
+  const issues =
+    group === undefined || shared !== undefined ? [] : [unknownGroup(group, defaults.groups?.keys() ?? [])];
+  const declared = readDeclared(keys);
+  for (const [key, problem] of declared.problems) {
+    issues.push({ pointer: jsonPointer(key.split(".")), message: `\`${key}\`: ${problem}` });
+  }
+  const resolved = new Map<PolicyKey, ResolvedPolicy>();
+  for (const key of settingKeys(POLICY_SETTINGS)) {
+    const found =
+      at(declared.values.get(key), "declaration") ??
+      at(shared?.get(key), "group", group) ??
+      at(defaults.policies?.get(key), "defaults") ??
+      at(BUILT_IN.get(key), "built-in");
+    if (found !== undefined) resolved.set(key, found);
+  }
+  return {
+    group,
+    resolved,
+    policy: { group: groupPolicy(group, shared), concurrencyLimit: number(resolved, "concurrency_limit") },
+    facts: {
+      group: group ?? null,
+      shared: Object.fromEntries(shared ?? []),
+      own: Object.fromEntries([...resolved].map(([key, { value }]) => [key, value])),
+    },
+    issues,
+  };
+}
+
+function groupPolicy(
+  name: string | undefined,
+  shared: ReadonlyMap<PolicyKey | GroupKey, JsonValue> | undefined,
+): GroupPolicy | undefined {
+  if (name === undefined) return undefined;
+  const parallel = shared?.get("max_parallel_calls");
+  return { name, maxParallelCalls: typeof parallel === "number" ? parallel : undefined };
+}
+
+function number(resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>, key: PolicyKey): number | undefined {
+  const value = resolved.get(key)?.value;
+  return typeof value === "number" ? value : undefined;
+}
+
+const NOTHING = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: false });
+const BUILT_IN = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: true }).values;
+
+/** Most declarations set none, and thousands are read at a start. */
+function readDeclared(keys: JsonObject): typeof NOTHING {
+  if (POLICY_ROOTS.every((root) => ownValue(keys, root) === undefined)) return NOTHING;
+  return readSettings<PolicyKey>(POLICY_SETTINGS, keys, { fill: false });
+}
+
+function at(value: JsonValue | undefined, level: PolicyLevel, group?: string): ResolvedPolicy | undefined {
+  return value === undefined ? undefined : { value, level, ...(group === undefined ? {} : { group }) };
+}
+
+function unknownGroup(group: string, groups: Iterable<string>): ConfigIssue {
+  const near = didYouMean(group, groups);
+  const mend = near === "" ? "add it under `groups` there, or leave `group` out" : near;
+  return { pointer: "/group", message: `\`group\`: gateway.yaml has no group "${group}"; ${mend}` };
+}

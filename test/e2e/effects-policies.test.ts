@@ -1,0 +1,162 @@
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { expect, test } from "vitest";
+import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
+import { GROUP_SETTINGS, type GroupKey, POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
+import { type OpenGateway, openGateway, temporaryFolder } from "./effects-gateway.ts";
+
+/** Two values of a key, and what each makes of a gateway with the tools `one` and `two`. */
+interface Difference {
+  readonly values: readonly [before: unknown, after: unknown];
+  readonly see: (gateway: OpenGateway, upstream: Upstream) => Promise<unknown>;
+  readonly seen: readonly [before: unknown, after: unknown];
+}
+
+/** Each policy with what shows that it has an effect, on whatever level it is set. */
+const POLICIES: Readonly<Record<PolicyKey, Difference>> = {
+  concurrency_limit: { values: [2, 3], see: callTogether(["one", "one", "one", "one"]), seen: [2, 3] },
+};
+
+/** What the tools of a group share. */
+const SHARED: Readonly<Record<GroupKey, Difference>> = {
+  max_parallel_calls: { values: [2, 3], see: callTogether(["one", "two", "one", "two"]), seen: [2, 3] },
+};
+
+/** An upstream that holds its answers for a moment and knows how many it held at a time. */
+class Upstream implements AsyncDisposable {
+  most = 0;
+  readonly #server: Server;
+  #held = 0;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(): Promise<Upstream> {
+    const upstream: Upstream = new Upstream(
+      createServer((_request, response) => {
+        upstream.#held += 1;
+        upstream.most = Math.max(upstream.most, upstream.#held);
+        setTimeout(() => {
+          upstream.#held -= 1;
+          response.setHeader("content-type", "application/json").end("{}");
+        }, 150);
+      }),
+    );
+    upstream.#server.listen(0, "127.0.0.1");
+    await once(upstream.#server, "listening");
+    return upstream;
+  }
+
+  get url(): string {
+    const address = this.#server.address();
+    return `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+/** How many of these calls the upstream has at a time. */
+function callTogether(names: readonly string[]): Difference["see"] {
+  return async ({ client }, upstream) => {
+    await Promise.all(names.map((name) => client.call(name)));
+    return upstream.most;
+  };
+}
+
+/** `{ retry: { backoff: value } }` of `retry.backoff`. */
+function nested(key: string, value: unknown): Readonly<Record<string, unknown>> {
+  return key.split(".").reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Record<string, unknown>;
+}
+
+type Keys = Readonly<Record<string, unknown>>;
+
+interface Level {
+  readonly tool: (key: string, value: unknown) => Keys;
+  readonly settings: (key: string, value: unknown) => Keys;
+  readonly origin: RegExp;
+}
+
+const LEVELS: Readonly<Record<"a declaration" | "a group" | "the defaults", Level>> = {
+  "a declaration": { tool: nested, settings: () => ({}), origin: /^file:one\.yaml:1$/ },
+  "a group": {
+    tool: () => ({ group: "shared" }),
+    settings: (key, value) => ({ groups: { shared: nested(key, value) } }),
+    origin: /^gateway\.yaml:\d+$/,
+  },
+  "the defaults": {
+    tool: () => ({}),
+    settings: (key, value) => ({ defaults: nested(key, value) }),
+    origin: /^gateway\.yaml:\d+$/,
+  },
+};
+
+async function seeing(level: Level, key: string, { see }: Difference, value: unknown): Promise<unknown> {
+  await using upstream = await Upstream.start();
+  await using folder = await temporaryFolder();
+  const tool = (name: string): string =>
+    JSON.stringify({
+      name,
+      description: "用于检查策略 shows which policies have an effect",
+      type: "http",
+      endpoint: upstream.url,
+      ...level.tool(key, value),
+    });
+  await using gateway = await openGateway({
+    folder: folder.path,
+    files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two") },
+    settings: level.settings(key, value),
+  });
+  const seen = await see(gateway, upstream);
+  if (!(key in GROUP_SETTINGS)) {
+    const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
+    const { values } = await createClient(OperatorService, transport).explain({ name: "one" });
+    expect(values.find((each) => each.key === key)?.origin).toMatch(level.origin);
+  }
+  return seen;
+}
+
+for (const [name, level] of Object.entries(LEVELS)) {
+  test.for(Object.entries(POLICIES))(
+    `\`%s\` of ${name} has an effect, and explain tells its origin`,
+    async ([key, policy]) => {
+      const seen = await Promise.all(policy.values.map((value) => seeing(level, key, policy, value)));
+      expect(seen).toEqual(policy.seen);
+    },
+  );
+}
+
+test.for(Object.entries(SHARED))("`%s` of a group has an effect", async ([key, shared]) => {
+  const seen = await Promise.all(shared.values.map((value) => seeing(LEVELS["a group"], key, shared, value)));
+  expect(seen).toEqual(shared.seen);
+});
+
+test("every policy, and everything a group shares, has a test of its effect", () => {
+  expect(Object.keys(POLICIES)).toEqual(Object.keys(POLICY_SETTINGS));
+  expect(Object.keys(SHARED)).toEqual(Object.keys(GROUP_SETTINGS));
+});
+
+test("a group that is not there is told with the nearest one that is", async () => {
+  await using folder = await temporaryFolder();
+  const tool = {
+    name: "one",
+    description: "用于检查 checks a group",
+    type: "http",
+    endpoint: "http://127.0.0.1:1/",
+    group: "awz",
+  };
+  await using gateway = await openGateway({
+    folder: folder.path,
+    files: { "tools/one.yaml": JSON.stringify(tool) },
+    settings: { groups: { aws: { max_parallel_calls: 3 } } },
+  });
+  const { problems } = await gateway.client.service.list({});
+  expect(problems.map(({ message }) => message)).toEqual([
+    '`group`: gateway.yaml has no group "awz"; did you mean "aws"?',
+  ]);
+});
