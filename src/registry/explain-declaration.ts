@@ -62,7 +62,7 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
     }),
     ...(policies.group === undefined ? [] : [own("group", policies.group)]),
     ...[...policies.resolved].map(([key, policy]): Explained => {
-      return { key, value: policyText(key, policy), origin: policyOrigin(key, policy, place) };
+      return { key, value: policyText(key, policy), origin: policyOrigin(key, policy, policies.group, place) };
     }),
     ...[...parts.stepConfigs].map(([key, value]) => own(key, value)),
     {
@@ -106,9 +106,14 @@ function policyText(key: PolicyKey, { value }: ResolvedPolicy): string {
   return quantity === "duration" ? formatDuration(Number(value)) : yamlText(value);
 }
 
-function policyOrigin(key: PolicyKey, { level, group }: ResolvedPolicy, place: OriginParts): string {
+function policyOrigin(
+  key: PolicyKey,
+  { level }: ResolvedPolicy,
+  group: string | undefined,
+  place: OriginParts,
+): string {
   if (level === "declaration") return declaredOrigin(key, place);
-  if (level === "group") return gatewayOrigin(`groups.${group}.${key}`, place);
+  if (level === "group") return gatewayOrigin(`groups.${group ?? ""}.${key}`, place);
   return level === "defaults" ? gatewayOrigin(`defaults.${key}`, place) : "default";
 }
 

@@ -14,8 +14,6 @@ export type PolicyLevel = "declaration" | "group" | "defaults" | "built-in";
 export interface ResolvedPolicy {
   readonly value: JsonValue;
   readonly level: PolicyLevel;
-  /** Name of the group where the level is `group`. */
-  readonly group?: string;
 }
 
 /** All policies of a tool. */
@@ -30,28 +28,33 @@ export interface ResolvedPolicies {
   readonly issues: readonly ConfigIssue[];
 }
 
+/** What gateway.yaml sets of a group, by dotted key. */
+type GroupValues = ReadonlyMap<PolicyKey | GroupKey, JsonValue>;
+
 /** Top-level keys that policies have in a declaration. */
 const POLICY_ROOTS: readonly string[] = [...policySchemas().keys()];
 
 /** Settles a tool's policies: the declaration's, else its group's, else the gateway's defaults, else the built-in ones. */
 export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults): ResolvedPolicies {
-  const name = ownValue(keys, "group");
-  const group = typeof name === "string" ? name : undefined;
-  const shared = group === undefined ? undefined : defaults.groups?.get(group);
-  const issues =
-    group === undefined || shared !== undefined ? [] : [unknownGroup(group, defaults.groups?.keys() ?? [])];
+  const { group, shared, issues } = groupOf(keys, defaults);
   const declared = readDeclared(keys);
   for (const [key, problem] of declared.problems) {
     issues.push({ pointer: jsonPointer(key.split(".")), message: `\`${key}\`: ${problem}` });
   }
+  const levels: readonly (readonly [level: PolicyLevel, values: ReadonlyMap<string, JsonValue> | undefined])[] = [
+    ["declaration", declared.values],
+    ["group", shared],
+    ["defaults", defaults.policies],
+    ["built-in", BUILT_IN],
+  ];
   const resolved = new Map<PolicyKey, ResolvedPolicy>();
   for (const key of settingKeys(POLICY_SETTINGS)) {
-    const found =
-      at(declared.values.get(key), "declaration") ??
-      at(shared?.get(key), "group", group) ??
-      at(defaults.policies?.get(key), "defaults") ??
-      at(BUILT_IN.get(key), "built-in");
-    if (found !== undefined) resolved.set(key, found);
+    for (const [level, values] of levels) {
+      const value = values?.get(key);
+      if (value === undefined) continue;
+      resolved.set(key, { value, level });
+      break;
+    }
   }
   return {
     group,
@@ -66,10 +69,17 @@ export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults)
   };
 }
 
-function groupPolicy(
-  name: string | undefined,
-  shared: ReadonlyMap<PolicyKey | GroupKey, JsonValue> | undefined,
-): GroupPolicy | undefined {
+function groupOf(
+  keys: JsonObject,
+  { groups }: DeclarationDefaults,
+): Pick<ResolvedPolicies, "group"> & { readonly shared: GroupValues | undefined; readonly issues: ConfigIssue[] } {
+  const group = ownValue(keys, "group");
+  if (typeof group !== "string") return { group: undefined, shared: undefined, issues: [] };
+  const shared = groups?.get(group);
+  return { group, shared, issues: shared === undefined ? [unknownGroup(group, groups?.keys() ?? [])] : [] };
+}
+
+function groupPolicy(name: string | undefined, shared: GroupValues | undefined): GroupPolicy | undefined {
   if (name === undefined) return undefined;
   const parallel = shared?.get("max_parallel_calls");
   return { name, maxParallelCalls: typeof parallel === "number" ? parallel : undefined };
@@ -87,10 +97,6 @@ const BUILT_IN = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: true }).va
 function readDeclared(keys: JsonObject): typeof NOTHING {
   if (POLICY_ROOTS.every((root) => ownValue(keys, root) === undefined)) return NOTHING;
   return readSettings<PolicyKey>(POLICY_SETTINGS, keys, { fill: false });
-}
-
-function at(value: JsonValue | undefined, level: PolicyLevel, group?: string): ResolvedPolicy | undefined {
-  return value === undefined ? undefined : { value, level, ...(group === undefined ? {} : { group }) };
 }
 
 function unknownGroup(group: string, groups: Iterable<string>): ConfigIssue {
