@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
-import type { GatewayConfig } from "./config/gateway-config.ts";
+import { changedSettings, type GatewayConfig } from "./config/gateway-config.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Logger } from "./core/logger.ts";
 import { VERSION } from "./core/version.ts";
@@ -35,10 +35,22 @@ export interface GatewayOptions {
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
+/** What became of changed settings, by dotted key. */
+export interface Reconfigured {
+  readonly applied: readonly string[];
+  readonly needRestart: readonly string[];
+}
+
 /** A gateway that serves. Disposing it is the same as stopping it. */
 export interface Gateway extends AsyncDisposable {
   /** Where it listens; the real port where the configuration says 0. */
   readonly address: { readonly host: string; readonly port: number };
+  /**
+   * Takes over other settings while calls go on. What tools are made of (`defaults`, `groups`, `limits.response_bytes`)
+   * is in force for calls that begin once the registry has read its declarations anew, within seconds; the rest needs
+   * a new start, and stays as it is until then.
+   */
+  reconfigure(config: GatewayConfig): Promise<Reconfigured>;
   /** Stops gracefully: running calls go on for up to `shutdown.drain`, then everything is closed. Never rejects. */
   stop(): Promise<void>;
 }
@@ -61,15 +73,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  const defaults: DeclarationDefaults = {
-    ...config.defaults.timeout,
-    ...config.defaults.result,
-    maxResponseBytes: config.limits.responseBytes,
-    policies: config.defaults.policies,
-    groups: config.groups,
-  };
+  const settings = new LiveSettings(config);
   const parse: ParseDeclaration = (text, { format, source }) =>
-    parseDeclaration(text, { format, source, grammar, defaults, origins: config.origins });
+    parseDeclaration(text, { format, source, grammar, ...settings.ofDeclarations });
   const compose: ComposeTool = ({ policy, stepConfigs, rules }, tool, upstream) => {
     const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
     // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
@@ -99,14 +105,49 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await registry[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
   };
+  const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
+    const changes = settings.take(next);
+    // Whatever has changed: the lines that origins name may be others.
+    await registry.readAgain();
+    return changes;
+  };
   try {
     // The tools come first: a call that arrives while they load would be told that its tool does not exist.
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
-    return { address, stop: close, [Symbol.asyncDispose]: close };
+    return { address, reconfigure, stop: close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** The settings in force: those at the start, and of what can change later, the last ones that were taken over. */
+class LiveSettings {
+  readonly #atStart: GatewayConfig;
+  #now: GatewayConfig;
+
+  constructor(config: GatewayConfig) {
+    this.#atStart = config;
+    this.#now = config;
+  }
+
+  /** What declarations are read with. */
+  get ofDeclarations(): { readonly defaults: DeclarationDefaults; readonly origins: GatewayConfig["origins"] } {
+    const { defaults, limits, groups, origins } = this.#now;
+    const { timeout, result, policies } = defaults;
+    return { defaults: { ...timeout, ...result, maxResponseBytes: limits.responseBytes, policies, groups }, origins };
+  }
+
+  take(next: GatewayConfig): Reconfigured {
+    const applied = changedSettings(this.#now, next).filter(isOfDeclarations);
+    this.#now = next;
+    return { applied, needRestart: changedSettings(this.#atStart, next).filter((key) => !isOfDeclarations(key)) };
+  }
+}
+
+/** Whether a setting has its effect through the declarations that are read with it. */
+function isOfDeclarations(key: string): boolean {
+  return key.startsWith("defaults.") || key.startsWith("groups.") || key === "limits.response_bytes";
 }

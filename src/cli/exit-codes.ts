@@ -52,6 +52,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   UPSTREAM_UNREACHABLE: EXIT.upstream,
   UPSTREAM_ANSWER_LOST: EXIT.upstream,
   RESULT_TOO_LARGE: EXIT.upstream,
+  CONCURRENCY_LIMIT_REACHED: EXIT.refused,
   GATEWAY_STOPPING: EXIT.noGateway,
   STORE_FAILED: EXIT.internal,
   REGISTRY_FULL: EXIT.refused,

@@ -53,12 +53,19 @@ export async function findSettings(named: string | undefined, surroundings: Surr
   return { path: undefined, text: undefined, source: { file: "gateway.yaml", folder: home } };
 }
 
+/** A gateway's configuration with the file it was read from. */
+export interface FoundConfig {
+  readonly config: GatewayConfig;
+  /** Absolute; undefined: there is none. */
+  readonly path: string | undefined;
+}
+
 /**
  * The gateway's configuration: the settings, and over them the command line.
  *
  * @throws CliError naming every problem with file, line and column.
  */
-export async function gatewayConfig(options: ServeOptions, surroundings: Surroundings): Promise<GatewayConfig> {
+export async function gatewayConfig(options: ServeOptions, surroundings: Surroundings): Promise<FoundConfig> {
   const settings = await findSettings(options.config, surroundings);
   const outcome = parseGatewayConfig(settings.text, settings.source);
   if (!outcome.ok) {
@@ -68,7 +75,7 @@ export async function gatewayConfig(options: ServeOptions, surroundings: Surroun
   const config = withOptions(outcome.config, options, surroundings.cwd);
   // Where nobody chose a folder, a newcomer finds one to put declarations into.
   if (config.origins.get("tools.folder") === "default") await makeFolder(config.tools.folder);
-  return config;
+  return { config, path: settings.path };
 }
 
 /** `file:line:column: what`, one line each. */

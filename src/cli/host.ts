@@ -15,6 +15,8 @@ export interface Host {
   readonly version: string;
   /** Hears SIGINT and SIGTERM until it is disposed. */
   onSignal(listener: (signal: StopSignal) => void): Disposable;
+  /** Hears SIGHUP, which asks a process to read its settings again, until it is disposed. */
+  onReload(listener: () => void): Disposable;
   /** Hears of an error that nothing caught, until it is disposed. */
   onUncaught(listener: (error: unknown) => void): Disposable;
   /** Ends the process at once. */
@@ -29,12 +31,21 @@ export type StopSignal = "SIGINT" | "SIGTERM";
 /** A gateway that runs. */
 export interface RunningGateway {
   readonly address: { readonly host: string; readonly port: number };
+  /** Takes over other settings; says by dotted key which are in force now and which need a new start. */
+  reconfigure(
+    config: GatewayConfig,
+  ): Promise<{ readonly applied: readonly string[]; readonly needRestart: readonly string[] }>;
   /** Lets running calls end, then closes everything. */
   stop(): Promise<void>;
+}
+
+/** A logger whose least level can be changed. */
+export interface LeveledLogger extends Logger {
+  setLevel(level: GatewayConfig["log"]["level"]): void;
 }
 
 /** What the gateway is made of; loaded for this command only. */
 export interface ServerParts {
   createGateway(options: { readonly config: GatewayConfig; readonly logger: Logger }): Promise<RunningGateway>;
-  createLogger(level: GatewayConfig["log"]["level"]): Logger;
+  createLogger(level: GatewayConfig["log"]["level"]): LeveledLogger;
 }

@@ -29,6 +29,10 @@ export function processHost(parts: Pick<Host, "version" | "loadServer">): Host {
         },
       };
     },
+    onReload(listener) {
+      process.on("SIGHUP", listener);
+      return { [Symbol.dispose]: () => void process.off("SIGHUP", listener) };
+    },
     onUncaught(listener) {
       process.on("uncaughtException", listener);
       process.on("unhandledRejection", listener);

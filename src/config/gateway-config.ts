@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer } from "../core/json.ts";
@@ -73,6 +74,8 @@ export interface GatewayConfig {
   /** Browsers: origins whose pages may call. Default: none. */
   readonly cors: { readonly allowedOrigins: readonly string[] };
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
+  /** Every setting by dotted key, and every group under `groups.NAME`: what {@link changedSettings} compares. */
+  readonly settings: ReadonlyMap<string, JsonValue>;
   /** Where each value came from, by dotted key: `gateway.yaml:12` or `default`. */
   readonly origins: ReadonlyMap<string, string>;
 }
@@ -104,11 +107,24 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const listen = parseListenAddress(textOf(settings.values.get("listen")));
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
-  return { ok: true, config: { ...build(settings, listen, source.folder), groups: settings.groups } };
+  return { ok: true, config: build(settings, listen, source.folder) };
+}
+
+/**
+ * Dotted keys of what differs between two configurations, groups as `groups.NAME`. What the command line has set in both
+ * differs in neither.
+ */
+export function changedSettings(before: GatewayConfig, after: GatewayConfig): readonly string[] {
+  const keys = new Set([...before.settings.keys(), ...after.settings.keys()]);
+  return [...keys].filter((key) => {
+    if (after.origins.get(key)?.startsWith("--") === true) return false;
+    return !isDeepStrictEqual(before.settings.get(key), after.settings.get(key));
+  });
 }
 
 interface Settings {
   readonly values: ReadonlyMap<string, JsonValue>;
+  readonly groups: GatewayConfig["groups"];
   readonly origins: Map<string, string>;
   readonly issues: ConfigIssue[];
 }
@@ -118,11 +134,7 @@ function refused(document: SourceDocument, issues: readonly ConfigIssue[]): Gate
   return { ok: false, problems: orderProblems(problems) };
 }
 
-function readAll(
-  checked: JsonObject,
-  document: SourceDocument,
-  file: string,
-): Settings & Pick<GatewayConfig, "groups"> {
+function readAll(checked: JsonObject, document: SourceDocument, file: string): Settings {
   const origins = new Map<string, string>();
   const issues: ConfigIssue[] = [];
   const read = <K extends string>(known: Readonly<Record<K, Setting>>, path: readonly string[], fill: boolean) => {
@@ -143,8 +155,8 @@ function readAll(
   return { values: read(SETTINGS, [], true), groups, origins, issues };
 }
 
-function build(settings: Settings, listen: ListenAddress, folder: string): Omit<GatewayConfig, "groups"> {
-  const { values, origins } = settings;
+function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
+  const { values, groups, origins } = settings;
   const number = (key: SettingKey): number => Number(values.get(key));
   const text = (key: SettingKey): string => textOf(values.get(key));
   const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
@@ -190,6 +202,11 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Omit<
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     log: { level: logLevel(text("log.level")) },
+    groups,
+    settings: new Map([
+      ...values,
+      ...[...groups].map(([name, group]) => [`groups.${name}`, Object.fromEntries(group)] as const),
+    ]),
     origins,
   };
 }

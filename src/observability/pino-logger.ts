@@ -16,11 +16,16 @@ export interface PinoLoggerOptions {
 /** Keys of a line that are not fields; a field of such a name gets `_` behind it. */
 const OWN_KEYS = ["level", "time", "message"];
 
+/** A logger whose least level can be another one from a moment on, for itself and for its children. */
+export interface PinoLogger extends Logger {
+  setLevel(level: PinoLoggerOptions["level"]): void;
+}
+
 /**
  * Logs one JSON object a line: `level` as a word, `time` in ISO 8601, the fields, `message` last. Fields are bounded
  * in size and depth. A field of a line stands in place of one of the same name that its logger adds.
  */
-export function createPinoLogger({ level, destination, redactor }: PinoLoggerOptions): Logger {
+export function createPinoLogger({ level, destination, redactor }: PinoLoggerOptions): PinoLogger {
   const sink = pino(
     {
       level,
@@ -31,7 +36,12 @@ export function createPinoLogger({ level, destination, redactor }: PinoLoggerOpt
     },
     destination,
   );
-  return loggerOf(sink, {}, redactor);
+  return {
+    ...loggerOf(sink, {}, redactor),
+    setLevel: (next) => {
+      sink.level = next;
+    },
+  };
 }
 
 function loggerOf(sink: Pino, own: Readonly<Record<string, unknown>>, redactor: Redactor): Logger {

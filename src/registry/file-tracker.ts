@@ -85,6 +85,13 @@ export class FileTracker {
     return this.#verdictOf(path) === "silent" ? Number.POSITIVE_INFINITY : this.#queue.note(path);
   }
 
+  /** Counts every file as another at the next scan, whatever it holds: its text will be handed on again. */
+  forgetContents(): void {
+    for (const [path, { identity }] of this.#known) {
+      this.#known.set(path, { stamp: undefined, identity, digest: undefined, fault: undefined });
+    }
+  }
+
   /** Notes where a scan differs from what is known. */
   async noteScan(files: FolderScan["files"]): Promise<void> {
     const first = this.#initial === undefined;

@@ -81,6 +81,27 @@ export class Registrations implements AsyncDisposable {
     this.#lapses.within(this.#untilNextLapseMs());
   }
 
+  /** Reads every registration anew, since what it means may be another. Never rejects. */
+  async readAgain(): Promise<void> {
+    const { table, clock, logger } = this.#deps;
+    const parse = containFaults(this.#deps.parse, logger);
+    const pacer = new Pacer(clock);
+    for (const name of this.#kept.keys()) {
+      await pacer.turn();
+      await this.#locks.run(name, async () => {
+        const registration = this.#kept.get(name);
+        if (registration === undefined) return;
+        const startMs = clock.monotonicMs();
+        const applied = await table.put([restored(registration, parse)]);
+        this.#log(
+          applied.filter(({ changed }) => changed.length > 0),
+          startMs,
+          { cause: "settings" },
+        );
+      });
+    }
+  }
+
   /** @throws GatewayError DECLARATION_INVALID, REQUEST_INVALID, TOOL_EXISTS, ETAG_MISMATCH, STORE_FAILED. */
   async register(options: RegisterOptions, principal: Principal, signal: AbortSignal): Promise<RegisterOutcome> {
     signal.throwIfAborted();

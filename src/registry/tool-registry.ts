@@ -50,6 +50,8 @@ export interface Registry extends ToolRegistry, AsyncDisposable {
    * @throws the signal's reason, and nothing else.
    */
   start(signal: AbortSignal): Promise<void>;
+  /** Reads all declarations anew with what `parse` makes of them now; those it makes the same of stay as they are. */
+  readAgain(): Promise<void>;
 }
 
 /** Makes a registry; it is empty until it is started. Disposing it closes all upstreams, those of running calls too. */
@@ -81,6 +83,11 @@ class FolderAndApiRegistry implements Registry {
     await raceSignal(this.#registrations.load(), signal);
     await this.#folder.load(signal);
     await raceSignal(this.#source.idle(), signal);
+  }
+
+  async readAgain(): Promise<void> {
+    this.#folder.readAgain();
+    await this.#registrations.readAgain();
   }
 
   list(principal: Principal): ToolListing {

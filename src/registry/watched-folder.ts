@@ -58,6 +58,12 @@ export class WatchedFolder implements AsyncDisposable {
     return raceSignal(loaded, signal);
   }
 
+  /** Hands every file on again soon, since what it means may be another. */
+  readAgain(): void {
+    this.#tracker.forgetContents();
+    this.#scans.within(0);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#scans[Symbol.asyncDispose](), this.#reads[Symbol.asyncDispose]()]);
     this.#events?.[Symbol.dispose]();

@@ -2,16 +2,17 @@ import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import type { ServerParts } from "../../src/cli/host.ts";
+import type { LeveledLogger, ServerParts } from "../../src/cli/host.ts";
 import type { GatewayConfig } from "../../src/config/gateway-config.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { LogFields, Logger } from "../../src/core/logger.ts";
+import type { LogFields } from "../../src/core/logger.ts";
 import { runInProcess, startCli } from "./test-host.ts";
 
 /** A server that only keeps what it was given. */
 interface FakeServer extends ServerParts {
   readonly configs: GatewayConfig[];
   readonly lines: { message: string; fields: LogFields | undefined }[];
+  readonly levels: string[];
   stops: number;
 }
 
@@ -19,12 +20,17 @@ function fakeServer(start?: () => never): FakeServer {
   const server: FakeServer = {
     configs: [],
     lines: [],
+    levels: [],
     stops: 0,
     createGateway: async ({ config }) => {
       start?.();
       server.configs.push(config);
       return {
         address: { host: "127.0.0.1", port: 45_001 },
+        reconfigure: async (next) => {
+          server.configs.push(next);
+          return { applied: ["defaults.timeout.read"], needRestart: ["listen", "log.level"] };
+        },
         stop: async () => {
           server.stops++;
         },
@@ -35,7 +41,16 @@ function fakeServer(start?: () => never): FakeServer {
   const log = (message: string, fields?: LogFields): void => {
     server.lines.push({ message, fields });
   };
-  const logger: Logger = { debug: log, info: log, warn: log, error: log, child: () => logger };
+  const logger: LeveledLogger = {
+    debug: log,
+    info: log,
+    warn: log,
+    error: log,
+    child: () => logger,
+    setLevel: (level) => {
+      server.levels.push(level);
+    },
+  };
   return server;
 }
 
@@ -196,4 +211,67 @@ test("an error nobody caught is logged, stops the gateway and ends with 1", asyn
     { message: "uncaught-error", fields: { error } },
     { message: "gateway-stopped", fields: undefined },
   ]);
+});
+
+/** Resolves when the server has logged a line. */
+async function logged(server: FakeServer, message: string): Promise<LogFields | undefined> {
+  const find = (): FakeServer["lines"][number] | undefined => server.lines.find((line) => line.message === message);
+  await expect.poll(find, { timeout: 20_000 }).toBeDefined();
+  return find()?.fields;
+}
+
+test("a changed file of settings is taken over while the gateway runs, with what needs a new start", async () => {
+  await using places = await folders();
+  const file = join(places.cwd, "gateway.yaml");
+  await writeFile(file, "log: {level: info}\n");
+  const server = fakeServer();
+  const running = startCli(["serve"], { ...places, server });
+  await logged(server, "gateway-listening");
+  await writeFile(file, "log: {level: debug}\nlisten: 127.0.0.1:1\n");
+  expect(await logged(server, "settings reloaded")).toEqual({
+    file,
+    applied: ["defaults.timeout.read", "log.level"],
+    needRestart: ["listen"],
+  });
+  expect(server.levels).toEqual(["debug"]);
+  expect(server.configs.map(({ listen }) => listen.port)).toEqual([7433, 1]);
+  running.signal("SIGTERM");
+  expect((await running.ended).code).toBe(0);
+});
+
+test("SIGHUP has the settings read again, and ends nothing where there is no file of them", async () => {
+  await using places = await folders();
+  const bare = fakeServer();
+  const without = startCli(["serve"], { ...places, server: bare });
+  await logged(bare, "gateway-listening");
+  without.reload();
+  await logged(bare, "settings-reload-skipped");
+  without.signal("SIGTERM");
+  expect((await without.ended).code).toBe(0);
+  await writeFile(join(places.cwd, "gateway.yaml"), "{}\n");
+  const server = fakeServer();
+  const running = startCli(["serve"], { ...places, server });
+  await logged(server, "gateway-listening");
+  running.reload();
+  await logged(server, "settings reloaded");
+  expect(server.configs).toHaveLength(2);
+  running.signal("SIGTERM");
+  await running.ended;
+});
+
+test("settings that are refused stay out of force, and the log says what is wrong with them", async () => {
+  await using places = await folders();
+  const file = join(places.cwd, "gateway.yaml");
+  await writeFile(file, "{}\n");
+  const server = fakeServer();
+  const running = startCli(["serve"], { ...places, server });
+  await logged(server, "gateway-listening");
+  await writeFile(file, "log: {levle: debug}\n");
+  expect(await logged(server, "settings rejected")).toEqual({
+    file,
+    problem: 'gateway.yaml:1:7: unknown key `levle` in `log`; did you mean "level"?',
+  });
+  expect(server.configs).toHaveLength(1);
+  running.signal("SIGTERM");
+  await running.ended;
 });

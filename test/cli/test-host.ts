@@ -26,6 +26,8 @@ export interface Running {
   readonly stdout: TestOutput;
   readonly stderr: TestOutput;
   signal(name: StopSignal): void;
+  /** As SIGHUP does. */
+  reload(): void;
   /** As if nothing had caught this error. */
   uncaught(error: unknown): void;
   /** Codes the process was ended with at once. */
@@ -64,6 +66,7 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
   const stderr = new TestOutput(setup.columns);
   const listeners = new Set<(signal: StopSignal) => void>();
   const uncaught = new Set<(error: unknown) => void>();
+  const reloads = new Set<() => void>();
   const exits: number[] = [];
   const host: Host = {
     stdin: setup.stdin === undefined ? new PassThrough() : Readable.from([setup.stdin]),
@@ -79,6 +82,10 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
     onSignal(listener) {
       listeners.add(listener);
       return { [Symbol.dispose]: () => listeners.delete(listener) };
+    },
+    onReload(listener) {
+      reloads.add(listener);
+      return { [Symbol.dispose]: () => reloads.delete(listener) };
     },
     onUncaught(listener) {
       uncaught.add(listener);
@@ -98,6 +105,9 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
     exits,
     signal: (name) => {
       for (const listener of listeners) listener(name);
+    },
+    reload: () => {
+      for (const listener of reloads) listener();
     },
     uncaught: (error) => {
       for (const listener of uncaught) listener(error);

@@ -1,10 +1,10 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { parseGatewayConfig } from "../../src/config/gateway-config.ts";
+import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { createGateway, type Reconfigured } from "../../src/gateway.ts";
 import { createSecrets } from "../../src/secrets/secrets.ts";
 import { createGatewayClient, type GatewayClient } from "./gateway-client.ts";
 
@@ -27,6 +27,8 @@ export interface OpenGateway extends AsyncDisposable {
   readonly url: string;
   readonly folder: string;
   readonly client: GatewayClient;
+  /** Takes over other settings; the port stays. */
+  reconfigure(settings: Readonly<Record<string, unknown>>): Promise<Reconfigured>;
   stop(): Promise<void>;
 }
 
@@ -43,11 +45,8 @@ export async function openGateway(options: OpenGatewayOptions): Promise<OpenGate
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await writeFile(join(folder, path), text);
   }
-  const text = JSON.stringify({ listen: "127.0.0.1:0", ...settings });
-  const parsed = parseGatewayConfig(text, { file: "gateway.yaml", folder });
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join("\n"));
   const gateway = await createGateway({
-    config: parsed.config,
+    config: configOf(settings, folder),
     secrets: createSecrets(env),
     logger: silentLogger,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
@@ -59,10 +58,18 @@ export async function openGateway(options: OpenGatewayOptions): Promise<OpenGate
     url: `http://127.0.0.1:${port}`,
     folder,
     client,
+    reconfigure: (next) => gateway.reconfigure(configOf(next, folder)),
     stop: () => gateway.stop(),
     async [Symbol.asyncDispose]() {
       client[Symbol.dispose]();
       await gateway.stop();
     },
   };
+}
+
+function configOf(settings: Readonly<Record<string, unknown>>, folder: string): GatewayConfig {
+  const text = JSON.stringify({ listen: "127.0.0.1:0", ...settings });
+  const parsed = parseGatewayConfig(text, { file: "gateway.yaml", folder });
+  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join("\n"));
+  return parsed.config;
 }

@@ -136,6 +136,36 @@ test.for(Object.entries(SHARED))("`%s` of a group has an effect", async ([key, s
   expect(seen).toEqual(shared.seen);
 });
 
+test.for(Object.entries(POLICIES))(
+  "`%s` changed in gateway.yaml while the gateway runs is in force for the calls that come",
+  async ([key, policy]) => {
+    await using upstream = await Upstream.start();
+    await using folder = await temporaryFolder();
+    const tool = (name: string): string =>
+      JSON.stringify({
+        name,
+        description: "用于检查策略 shows changed policies",
+        type: "http",
+        endpoint: upstream.url,
+      });
+    const [before, after] = policy.values;
+    await using gateway = await openGateway({
+      folder: folder.path,
+      files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two") },
+      settings: { defaults: nested(key, before) },
+    });
+    const etags = async (): Promise<readonly string[]> =>
+      (await gateway.client.service.list({})).tools.map(({ etag }) => etag);
+    const earlier = await etags();
+    expect(await policy.see(gateway, upstream)).toEqual(policy.seen[0]);
+    await gateway.reconfigure({ defaults: nested(key, after) });
+    const isOther = async (): Promise<boolean> => (await etags()).every((etag) => !earlier.includes(etag));
+    await expect.poll(isOther, { timeout: 20_000 }).toBe(true);
+    upstream.most = 0;
+    expect(await policy.see(gateway, upstream)).toEqual(policy.seen[1]);
+  },
+);
+
 test("every policy, and everything a group shares, has a test of its effect", () => {
   expect(Object.keys(POLICIES)).toEqual(Object.keys(POLICY_SETTINGS));
   expect(Object.keys(SHARED)).toEqual(Object.keys(GROUP_SETTINGS));

@@ -3,16 +3,18 @@ import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
-import { gatewayConfig, type ServeOptions } from "../gateway-settings.ts";
-import type { Host, RunningGateway } from "../host.ts";
+import { type FoundConfig, gatewayConfig, type ServeOptions } from "../gateway-settings.ts";
+import type { Host, LeveledLogger, RunningGateway } from "../host.ts";
 import { asFailure, exitCodeOfFailed, printError } from "../render-error.ts";
+import { SettingsWatch } from "../settings-watch.ts";
 import type { Output } from "../terminal.ts";
 
 /** Runs the gateway until a signal asks it to stop. A second signal, or an error nobody caught, ends it with 1. */
 export async function serve(options: ServeOptions, host: Host, err: Output): Promise<ExitCode> {
   try {
-    const config = await gatewayConfig(options, host.surroundings);
-    return await runGateway(config, host, err);
+    const read = (file = options.config): Promise<FoundConfig> =>
+      gatewayConfig({ ...options, ...(file === undefined ? {} : { config: file }) }, host.surroundings);
+    return await runGateway(await read(), { read, host, err });
   } catch (error) {
     const failure = asFailure(error);
     printError(failure, err);
@@ -20,7 +22,14 @@ export async function serve(options: ServeOptions, host: Host, err: Output): Pro
   }
 }
 
-async function runGateway(config: GatewayConfig, host: Host, err: Output): Promise<ExitCode> {
+interface Serving {
+  /** Reads the settings, from the file named. */
+  read(file?: string): Promise<FoundConfig>;
+  readonly host: Host;
+  readonly err: Output;
+}
+
+async function runGateway({ config, path }: FoundConfig, { read, host, err }: Serving): Promise<ExitCode> {
   const server = await host.loadServer();
   const logger = server.createLogger(config.log.level);
   const stop = new AbortController();
@@ -43,10 +52,51 @@ async function runGateway(config: GatewayConfig, host: Host, err: Output): Promi
   // For whoever started it: words at a terminal, a log line elsewhere, so that a log holds nothing but its lines.
   if (err.isTerminal) err.line(`toolgate ${host.version} listening on ${url}, tools from ${tools}`);
   else logger.info("gateway-listening", { url, version: host.version, tools });
+  await using _watch = await watchSettings(path, { gateway, logger, level: config.log.level, host, read });
   if (!stop.signal.aborted) await once(stop.signal, "abort");
   await gateway.stop();
   logger.info("gateway-stopped");
   return code;
+}
+
+interface Reloading extends Pick<Serving, "read" | "host"> {
+  readonly gateway: RunningGateway;
+  readonly logger: LeveledLogger;
+  /** The logger's level at the start. */
+  readonly level: GatewayConfig["log"]["level"];
+}
+
+/** Takes over what is changed in the file of settings while the gateway runs; on SIGHUP at once. */
+async function watchSettings(
+  path: string | undefined,
+  { gateway, logger, host, read, ...start }: Reloading,
+): Promise<AsyncDisposableStack> {
+  const used = new AsyncDisposableStack();
+  let { level } = start;
+  if (path === undefined) {
+    // Without a listener the signal would end the process.
+    used.use(host.onReload(() => logger.info("settings-reload-skipped", { reason: "there is no file of settings" })));
+    return used;
+  }
+  const watch = await SettingsWatch.start({
+    path,
+    logger,
+    read: async () => (await read(path)).config,
+    apply: async (config) => {
+      const { applied, needRestart } = await gateway.reconfigure(config);
+      const isOther = config.log.level !== level;
+      level = config.log.level;
+      if (isOther) logger.setLevel(level);
+      logger.info("settings reloaded", {
+        file: path,
+        applied: isOther ? [...applied, "log.level"] : applied,
+        needRestart: needRestart.filter((key) => key !== "log.level"),
+      });
+    },
+  });
+  used.use(watch);
+  used.use(host.onReload(() => watch.reload()));
+  return used;
 }
 
 async function startGateway(start: () => Promise<RunningGateway>, config: GatewayConfig): Promise<RunningGateway> {
