@@ -1,13 +1,15 @@
 import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
-import { changedSettings, type GatewayConfig } from "./config/gateway-config.ts";
+import type { GatewayConfig } from "./config/gateway-config.ts";
+import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { Logger } from "./core/logger.ts";
+import type { Redactor } from "./core/secrets.ts";
+import type { Step } from "./core/step.ts";
 import { VERSION } from "./core/version.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker } from "./pipeline/schema-checker.ts";
-import type { DeclarationDefaults } from "./registry/declaration.ts";
 import { createDeclarationGrammar } from "./registry/declaration-grammar.ts";
 import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
@@ -31,14 +33,10 @@ export interface GatewayOptions {
   readonly logger: Logger;
   /** Default: the system's. */
   readonly clock?: Clock;
+  /** Whether the faults of the configuration are put into calls, for rehearsals. Default false. */
+  readonly injectFaults?: boolean;
   /** Where proxies for upstreams are taken from: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: no proxies. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-}
-
-/** What became of changed settings, by dotted key. */
-export interface Reconfigured {
-  readonly applied: readonly string[];
-  readonly needRestart: readonly string[];
 }
 
 /** A gateway that serves. Disposing it is the same as stopping it. */
@@ -67,24 +65,19 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { source: secrets, redactor } = options.secrets;
   const startedAtMs = clock.now();
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
-  const steps = createPipelineSteps({ checker });
+  const settings = new LiveSettings(config);
+  const steps = createPipelineSteps({
+    checker,
+    ...(options.injectFaults === true ? { faults: () => settings.faults } : {}),
+  });
   const grammar = createDeclarationGrammar({
     adapters: new Map(createAdapters({ environment }).map((adapter) => [adapter.kind, adapter])),
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  const settings = new LiveSettings(config);
   const parse: ParseDeclaration = (text, { format, source }) =>
     parseDeclaration(text, { format, source, grammar, ...settings.ofDeclarations });
-  const compose: ComposeTool = ({ policy, stepConfigs, rules }, tool, upstream) => {
-    const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
-    // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
-    const judged = judgeResults(createJudge(tool.name, rules), (call, context) => upstream.invoke(call, context));
-    const invoke = pipeline.wrap(judged);
-    const readOnly = tool.hints.readOnly === true;
-    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
-    return { steps: pipeline.names, run: (call, context) => shaper.shape(invoke(call, context), call) };
-  };
+  const compose = composeWith(steps, redactor, clock);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose });
   const door = createFrontDoor({
@@ -123,31 +116,15 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
-/** The settings in force: those at the start, and of what can change later, the last ones that were taken over. */
-class LiveSettings {
-  readonly #atStart: GatewayConfig;
-  #now: GatewayConfig;
-
-  constructor(config: GatewayConfig) {
-    this.#atStart = config;
-    this.#now = config;
-  }
-
-  /** What declarations are read with. */
-  get ofDeclarations(): { readonly defaults: DeclarationDefaults; readonly origins: GatewayConfig["origins"] } {
-    const { defaults, limits, groups, origins } = this.#now;
-    const { timeout, result, policies } = defaults;
-    return { defaults: { ...timeout, ...result, maxResponseBytes: limits.responseBytes, policies, groups }, origins };
-  }
-
-  take(next: GatewayConfig): Reconfigured {
-    const applied = changedSettings(this.#now, next).filter(isOfDeclarations);
-    this.#now = next;
-    return { applied, needRestart: changedSettings(this.#atStart, next).filter((key) => !isOfDeclarations(key)) };
-  }
-}
-
-/** Whether a setting has its effect through the declarations that are read with it. */
-function isOfDeclarations(key: string): boolean {
-  return key.startsWith("defaults.") || key.startsWith("groups.") || key === "limits.response_bytes";
+/** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
+function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): ComposeTool {
+  return ({ policy, stepConfigs, rules }, tool, upstream) => {
+    const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
+    // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
+    const judged = judgeResults(createJudge(tool.name, rules), (call, context) => upstream.invoke(call, context));
+    const invoke = pipeline.wrap(judged);
+    const readOnly = tool.hints.readOnly === true;
+    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
+    return { steps: pipeline.names, run: (call, context) => shaper.shape(invoke(call, context), call) };
+  };
 }

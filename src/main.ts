@@ -15,7 +15,7 @@ const host = processHost({
     const { createSecrets } = await import("./secrets/secrets.ts");
     const secrets = createSecrets(process.env);
     return {
-      createGateway: ({ config, logger }) => createGateway({ config, logger, secrets, environment: process.env }),
+      createGateway: (options) => createGateway({ ...options, secrets, environment: process.env }),
       createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),
     };
   },

@@ -15,6 +15,8 @@ export interface ServeOptions {
   readonly listen?: string;
   readonly state?: string;
   readonly logLevel?: GatewayConfig["log"]["level"];
+  /** Put the faults of the settings into calls. */
+  readonly injectFaults?: boolean;
 }
 
 /** Where settings come from: a file, or the built-in values where there is none. */
@@ -71,6 +73,15 @@ export async function gatewayConfig(options: ServeOptions, surroundings: Surroun
   if (!outcome.ok) {
     const places = problemLines(settings.source.file, outcome.problems);
     throw new CliError(EXIT.usage, `${settings.path ?? settings.source.file} is refused`, { places });
+  }
+  if (outcome.config.faults.rules.length > 0 && options.injectFaults !== true) {
+    throw new CliError(
+      EXIT.usage,
+      `${settings.path ?? settings.source.file} has \`faults\`, which break calls on purpose`,
+      {
+        mend: "Remove them, or start with --inject-faults.",
+      },
+    );
   }
   const config = withOptions(outcome.config, options, surroundings.cwd);
   // Where nobody chose a folder, a newcomer finds one to put declarations into.

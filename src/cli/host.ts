@@ -46,6 +46,10 @@ export interface LeveledLogger extends Logger {
 
 /** What the gateway is made of; loaded for this command only. */
 export interface ServerParts {
-  createGateway(options: { readonly config: GatewayConfig; readonly logger: Logger }): Promise<RunningGateway>;
+  createGateway(options: {
+    readonly config: GatewayConfig;
+    readonly logger: Logger;
+    readonly injectFaults: boolean;
+  }): Promise<RunningGateway>;
   createLogger(level: GatewayConfig["log"]["level"]): LeveledLogger;
 }

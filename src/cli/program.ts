@@ -181,6 +181,7 @@ function addServe(program: Command, actions: Actions): void {
     .addOption(
       new Option("--log-level <level>", "how much to log").choices(["debug", "info", "warn", "error", "silent"]),
     )
+    .option("--inject-faults", "put the `faults` of the settings into calls, for rehearsals")
     .action((options: ServeOptions, command: Command) =>
       actions.serve(command.optsWithGlobals<GlobalOptions>(), options),
     );

@@ -1,7 +1,10 @@
+import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
+import { DURATION_SCHEMA } from "./durations.ts";
 import { GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { duration, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { SIZE_SCHEMA } from "./sizes.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -10,6 +13,36 @@ const GIB = 1_073_741_824;
 
 /** How important a log line must be to be written. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+
+/** What a faulty upstream does to the attempts of some tools. */
+const FAULT_RULE_SCHEMA: JsonObject = {
+  type: "object",
+  required: ["tools"],
+  additionalProperties: false,
+  properties: {
+    tools: {
+      type: "array",
+      minItems: 1,
+      items: { type: "string", minLength: 1 },
+      description: "Globs over names of tools.",
+      examples: [["order_*"]],
+    },
+    share: {
+      type: "number",
+      exclusiveMinimum: 0,
+      maximum: 1,
+      default: 1,
+      description: "Share of attempts that have the fault.",
+    },
+    latency: { ...DURATION_SCHEMA, description: "Wait before the upstream is called." },
+    outcome: {
+      enum: FAULT_OUTCOMES,
+      description:
+        "What the attempt ends with: `unreachable`, `timeout`, `unavailable` (HTTP 503) and `rate_limited` (HTTP 429) without calling the upstream, `answer_lost` after it.",
+    },
+    cut_after: { ...SIZE_SCHEMA, description: "Lose the answer after so much of its text." },
+  },
+};
 
 /** Every setting by its dotted key. */
 export const SETTINGS = {
@@ -111,6 +144,25 @@ export const SETTINGS = {
     },
     standard: [],
   },
+  "faults.seed": {
+    schema: {
+      type: "integer",
+      minimum: 0,
+      maximum: 2 ** 31,
+      description: "The same seed gives the same attempts a fault, in the order they come.",
+    },
+    standard: 1,
+  },
+  "faults.rules": {
+    schema: {
+      type: "array",
+      maxItems: 100,
+      items: FAULT_RULE_SCHEMA,
+      description:
+        "Faults put into attempts on purpose, for rehearsals; only `toolgate serve --inject-faults` takes them.",
+    },
+    standard: [],
+  },
   "log.level": {
     schema: { enum: LOG_LEVELS, description: "The least important lines that are written." },
     standard: "info",
@@ -147,6 +199,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   keepalive: "HTTP/2 pings that notice a frozen client.",
   shutdown: "The graceful stop.",
   cors: "Calls from browsers.",
+  faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",
 };
 

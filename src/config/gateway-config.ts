@@ -1,9 +1,11 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue } from "../core/adapter.ts";
+import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { jsonPointer } from "../core/json.ts";
+import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import { createDocumentCheck } from "./document-check.ts";
+import { parseDuration } from "./durations.ts";
 import {
   GATEWAY_CONFIG_SCHEMA,
   GROUP_MEMBERS,
@@ -12,11 +14,12 @@ import {
   type SettingKey,
 } from "./gateway-config-schema.ts";
 import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
-import { ownObject } from "./own-values.ts";
+import { ownList, ownObject, ownText } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
 import type { Setting } from "./setting.ts";
+import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
@@ -73,6 +76,8 @@ export interface GatewayConfig {
   readonly reflection: boolean;
   /** Browsers: origins whose pages may call. Default: none. */
   readonly cors: { readonly allowedOrigins: readonly string[] };
+  /** Faults put into calls on purpose; who starts a gateway with any has to want them. */
+  readonly faults: FaultPlan;
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
   /** Every setting by dotted key, and every group under `groups.NAME`: what {@link changedSettings} compares. */
   readonly settings: ReadonlyMap<string, JsonValue>;
@@ -201,6 +206,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     shutdown: { drainMs: number("shutdown.drain") },
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
+    faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
     log: { level: logLevel(text("log.level")) },
     groups,
     settings: new Map([
@@ -217,4 +223,19 @@ function textOf(value: JsonValue | undefined): string {
 
 function logLevel(word: string): GatewayConfig["log"]["level"] {
   return LOG_LEVELS.find((level) => level === word) ?? "info";
+}
+
+/** The schema has seen to it that each is whole. */
+function faultRules(rules: JsonValue | undefined): readonly FaultRule[] {
+  const list: readonly JsonValue[] = isJsonArray(rules) ? rules : [];
+  return list.filter(isJsonObject).map((rule) => {
+    const { share } = rule;
+    return {
+      tools: (ownList(rule, "tools") ?? []).map(textOf),
+      share: typeof share === "number" ? share : 1,
+      latencyMs: parseDuration(ownText(rule, "latency")) ?? 0,
+      outcome: FAULT_OUTCOMES.find((outcome) => outcome === ownValue(rule, "outcome")),
+      cutAfterBytes: parseSize(ownValue(rule, "cut_after")),
+    };
+  });
 }

@@ -1,13 +1,17 @@
+import type { FaultPlan } from "../core/fault.ts";
 import type { Step } from "../core/step.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
+import { createFaultsStep } from "./steps/faults.ts";
 import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
 
 /** What the steps need from outside. */
 export interface PipelineStepDeps {
   readonly checker: SchemaChecker;
+  /** The faults in force. Absent: no fault is ever put into a call. */
+  readonly faults?: () => FaultPlan;
 }
 
 /**
@@ -15,8 +19,10 @@ export interface PipelineStepDeps {
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
  * - deadline is the last of the steps that run once a call: all attempts together end with it;
- * - concurrency is the last of those that run once an attempt: what waits between attempts holds no slot.
+ * - concurrency is the last of those that run once an attempt: what waits between attempts holds no slot;
+ * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
-  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep, createConcurrencyStep()];
+  const faults = deps.faults === undefined ? [] : [createFaultsStep(deps.faults)];
+  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep, createConcurrencyStep(), ...faults];
 }

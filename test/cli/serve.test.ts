@@ -275,3 +275,17 @@ test("settings that are refused stay out of force, and the log says what is wron
   running.signal("SIGTERM");
   await running.ended;
 });
+
+test("settings with faults are refused, unless --inject-faults says that they are wanted", async () => {
+  await using places = await folders();
+  await writeFile(join(places.cwd, "gateway.yaml"), "faults: {rules: [{tools: ['*'], outcome: timeout}]}\n");
+  const refused = await runInProcess(["serve"], { ...places, server: fakeServer() });
+  expect(refused.code).toBe(2);
+  expect(refused.stderr).toContain("--inject-faults");
+  const server = fakeServer();
+  const running = startCli(["serve", "--inject-faults"], { ...places, server });
+  expect(await logged(server, "faults-enabled")).toEqual({ rules: 1 });
+  await logged(server, "gateway-listening");
+  running.signal("SIGTERM");
+  expect((await running.ended).code).toBe(0);
+});

@@ -18,7 +18,7 @@ function problems(text: string): string[] {
 }
 
 test("without a file, and with an empty one, the defaults stand", () => {
-  const { origins, ...defaults } = config(undefined);
+  const { origins, settings: _settings, ...defaults } = config(undefined);
   expect(defaults).toEqual({
     listen: { host: "127.0.0.1", port: 7433 },
     tools: {
@@ -36,6 +36,7 @@ test("without a file, and with an empty one, the defaults stand", () => {
     shutdown: { drainMs: 10_000 },
     reflection: true,
     cors: { allowedOrigins: [] },
+    faults: { seed: 1, rules: [] },
     log: { level: "info" },
   });
   expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -66,6 +67,15 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "shutdown.drain": ["0s", "shutdown.drainMs", 0],
   reflection: ["false", "reflection", false],
   "cors.allowed_origins": ["['http://localhost:5173']", "cors.allowedOrigins", ["http://localhost:5173"]],
+  "faults.seed": ["7", "faults.seed", 7],
+  "faults.rules": [
+    "[{tools: [a*], share: 0.5, latency: 2s, outcome: timeout, cut_after: 1KiB}, {tools: [b]}]",
+    "faults.rules",
+    [
+      { tools: ["a*"], share: 0.5, latencyMs: 2_000, outcome: "timeout", cutAfterBytes: 1_024 },
+      { tools: ["b"], share: 1, latencyMs: 0, outcome: undefined, cutAfterBytes: undefined },
+    ],
+  ],
   "log.level": ["debug", "log.level", "debug"],
 };
 

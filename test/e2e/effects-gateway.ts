@@ -2,9 +2,10 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
+import type { Reconfigured } from "../../src/config/live-settings.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
-import { createGateway, type Reconfigured } from "../../src/gateway.ts";
+import { createGateway } from "../../src/gateway.ts";
 import { createSecrets } from "../../src/secrets/secrets.ts";
 import { createGatewayClient, type GatewayClient } from "./gateway-client.ts";
 
@@ -19,6 +20,7 @@ export interface OpenGatewayOptions {
   /** What `secret_ref` finds. */
   readonly env?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
+  readonly injectFaults?: boolean;
 }
 
 /** A whole gateway in this process, with a client. */
@@ -49,6 +51,7 @@ export async function openGateway(options: OpenGatewayOptions): Promise<OpenGate
     config: configOf(settings, folder),
     secrets: createSecrets(env),
     logger: silentLogger,
+    injectFaults: options.injectFaults === true,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
   const { port } = gateway.address;

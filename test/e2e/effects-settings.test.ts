@@ -260,6 +260,26 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     see: ({ url }) => statusOf(url + LIST, { origin: FIRST, "content-type": "application/json" }),
     seen: [200, 403],
   },
+  async "faults.seed"(open) {
+    const outcomes = async (seed: number): Promise<string> => {
+      const rules = [{ tools: ["json"], share: 0.5, outcome: "unreachable" }];
+      const { client } = await open({ files: toolFiles(), settings: { faults: { seed, rules } }, injectFaults: true });
+      let seen = "";
+      for (let i = 0; i < 20; i++) seen += await client.call("json").then(() => ".", reasonOf);
+      return seen;
+    };
+    expect(await outcomes(1)).not.toBe(await outcomes(2));
+  },
+  async "faults.rules"(open) {
+    const settings = setting("faults.rules", [{ tools: ["json"], outcome: "unreachable" }]);
+    const willing = await open({ files: toolFiles(), settings, injectFaults: true });
+    expect(await willing.client.call("json").catch(reasonOf)).toBe("UPSTREAM_UNREACHABLE");
+    expect(await willing.client.call("yaml").then(() => "OK", reasonOf)).toBe("OK");
+    expect((await willing.reconfigure({})).applied).toContain("faults.rules");
+    expect(await willing.client.call("json").then(() => "OK", reasonOf)).toBe("OK");
+    const unwilling = await open({ files: toolFiles(), settings });
+    expect(await unwilling.client.call("json").then(() => "OK", reasonOf)).toBe("OK");
+  },
   // The logger is made from the key by the command line.
   async "log.level"(open) {
     const { port, folder, stop } = await open({ files: { "tools/broken.yaml": "name: [" } });

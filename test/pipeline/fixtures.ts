@@ -70,7 +70,7 @@ export function invokeOf(...events: readonly UpstreamEvent[]): Invoke {
   };
 }
 
-export async function collect<T>(events: AsyncIterable<T>): Promise<T[]> {
+export async function collect<T>(events: AsyncIterable<T> | Iterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const event of events) all.push(event);
   return all;

@@ -14,7 +14,7 @@ export async function serve(options: ServeOptions, host: Host, err: Output): Pro
   try {
     const read = (file = options.config): Promise<FoundConfig> =>
       gatewayConfig({ ...options, ...(file === undefined ? {} : { config: file }) }, host.surroundings);
-    return await runGateway(await read(), { read, host, err });
+    return await runGateway(await read(), { read, host, err, injectFaults: options.injectFaults === true });
   } catch (error) {
     const failure = asFailure(error);
     printError(failure, err);
@@ -27,9 +27,13 @@ interface Serving {
   read(file?: string): Promise<FoundConfig>;
   readonly host: Host;
   readonly err: Output;
+  readonly injectFaults: boolean;
 }
 
-async function runGateway({ config, path }: FoundConfig, { read, host, err }: Serving): Promise<ExitCode> {
+async function runGateway(
+  { config, path }: FoundConfig,
+  { read, host, err, injectFaults }: Serving,
+): Promise<ExitCode> {
   const server = await host.loadServer();
   const logger = server.createLogger(config.log.level);
   const stop = new AbortController();
@@ -45,7 +49,8 @@ async function runGateway({ config, path }: FoundConfig, { read, host, err }: Se
     code = EXIT.failed;
     stop.abort();
   });
-  const gateway = await startGateway(() => server.createGateway({ config, logger }), config);
+  const gateway = await startGateway(() => server.createGateway({ config, logger, injectFaults }), config);
+  if (injectFaults) logger.warn("faults-enabled", { rules: config.faults.rules.length });
   const { address } = gateway;
   const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
   const tools = config.tools.folder;

@@ -1,0 +1,52 @@
+import type { FaultPlan } from "../core/fault.ts";
+import { changedSettings, type GatewayConfig } from "./gateway-config.ts";
+
+/** What became of changed settings, by dotted key. */
+export interface Reconfigured {
+  readonly applied: readonly string[];
+  readonly needRestart: readonly string[];
+}
+
+/** What declarations are read with. */
+export interface DeclarationSettings {
+  readonly defaults: GatewayConfig["defaults"]["timeout"] &
+    GatewayConfig["defaults"]["result"] &
+    Pick<GatewayConfig["defaults"], "policies"> &
+    Pick<GatewayConfig, "groups"> & { readonly maxResponseBytes: number };
+  readonly origins: GatewayConfig["origins"];
+}
+
+/** The settings in force: those at the start, and of what can change later, the last ones that were taken over. */
+export class LiveSettings {
+  readonly #atStart: GatewayConfig;
+  #now: GatewayConfig;
+
+  constructor(config: GatewayConfig) {
+    this.#atStart = config;
+    this.#now = config;
+  }
+
+  get ofDeclarations(): DeclarationSettings {
+    const { defaults, limits, groups, origins } = this.#now;
+    const { timeout, result, policies } = defaults;
+    return { defaults: { ...timeout, ...result, maxResponseBytes: limits.responseBytes, policies, groups }, origins };
+  }
+
+  get faults(): FaultPlan {
+    return this.#now.faults;
+  }
+
+  /** Takes over what can change now, and says what cannot. */
+  take(next: GatewayConfig): Reconfigured {
+    const applied = changedSettings(this.#now, next).filter(isLive);
+    this.#now = next;
+    return { applied, needRestart: changedSettings(this.#atStart, next).filter((key) => !isLive(key)) };
+  }
+}
+
+/** Whether a setting can change while the gateway runs: those that declarations are read with, and faults. */
+function isLive(key: string): boolean {
+  return (
+    ["defaults.", "groups.", "faults."].some((prefix) => key.startsWith(prefix)) || key === "limits.response_bytes"
+  );
+}
