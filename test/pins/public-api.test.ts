@@ -44,7 +44,9 @@ test("the gateway exports this", () => {
     "type GatewayOptions",
     "type LogFields",
     "type Logger",
+    "type PinoLogger",
     "type PinoLoggerOptions",
+    "type Reconfigured",
     "type Secrets",
     "withRedaction",
   ]);
