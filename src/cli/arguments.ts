@@ -1,6 +1,15 @@
 import { isUtf8 } from "node:buffer";
 import { readFile } from "node:fs/promises";
-import { isJsonObject, type JsonObject, type JsonValue, ownValue, parseJson, pointerSteps } from "../core/json.ts";
+import {
+  hasDuplicateNames,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  ownValue,
+  parseJson,
+  pointerSteps,
+} from "../core/json.ts";
+import { jsonFault } from "../core/json-fault.ts";
 import { CliError } from "./cli-error.ts";
 import { EXIT } from "./exit-codes.ts";
 
@@ -98,10 +107,13 @@ function parseObject(text: string): JsonObject {
   try {
     value = parseJson(text);
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    throw new CliError(EXIT.usage, `--json is no valid JSON: ${why}`, {
+    throw new CliError(EXIT.usage, `--json ${jsonFault(text)?.description ?? "is not valid JSON"}`, {
       mend: `For instance --json '{"order_id": "SO20241001"}'.`,
+      cause: error,
     });
+  }
+  if (hasDuplicateNames(text, value)) {
+    throw new CliError(EXIT.usage, `--json ${jsonFault(text)?.description ?? "has a name twice"}`);
   }
   if (!isJsonObject(value)) throw new CliError(EXIT.usage, "--json must be one JSON object, the arguments by name");
   return value;

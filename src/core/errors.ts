@@ -80,7 +80,8 @@ export const ERROR_CATALOGUE = {
   ARGUMENTS_MALFORMED: {
     status: "INVALID_ARGUMENT",
     retryable: false,
-    meaning: "The arguments are not a JSON object, or nested too deep.",
+    meaning:
+      "The arguments are not a JSON object, nested too deep, or have a name twice. BadRequest has the place by JSON pointer.",
     mend: "Send one JSON object. The upstream was not reached.",
   },
   DECLARATION_INVALID: {

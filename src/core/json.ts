@@ -132,6 +132,28 @@ function scan(text: string): boolean {
   return exact;
 }
 
+/**
+ * Whether an object in the text has a name twice, of which the parsed value has kept the last alone. `value` is what
+ * {@link parseJson} made of the text.
+ */
+export function hasDuplicateNames(text: string, value: JsonValue): boolean {
+  let colons = 0;
+  for (let i = 0; i < text.length; i++) {
+    const c = text.charCodeAt(i);
+    if (c === 34) i = endOfString(text, i);
+    else if (c === 58) colons++;
+  }
+  // Each name has one colon after it, and no other stands outside of strings.
+  return colons !== countNames(value);
+}
+
+function countNames(value: JsonValue): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const values = Object.values(value);
+  const inside = values.reduce<number>((sum, each) => sum + countNames(each), 0);
+  return Array.isArray(value) ? inside : inside + values.length;
+}
+
 /** Counts an integer's digits; those of a fraction do not matter, and three of an exponent are as good as sixteen. */
 function digitsAfter(digits: number, c: number): number {
   if (c >= 48 && c <= 57) return digits + 1;

@@ -1,9 +1,17 @@
 import type { JsonObject as WireStruct, JsonValue as WireValue } from "@bufbuild/protobuf";
 import type { Invocation, CallContext as WireContext } from "../../gen/toolgate/v1/call_pb.ts";
 import { GatewayError } from "../core/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue, jsonTypeName, parseJson } from "../core/json.ts";
+import {
+  hasDuplicateNames,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  jsonPointer,
+  jsonTypeName,
+  parseJson,
+} from "../core/json.ts";
+import { jsonFault } from "../core/json-fault.ts";
 import { type DurationRange, durationMs } from "./durations.ts";
-import { jsonSyntaxError } from "./json-syntax.ts";
 import { notSupportedYet, optionalText, requestInvalid, requiredName } from "./request-error.ts";
 
 /** An invocation as it was asked for, checked but not yet matched with its tool. */
@@ -108,27 +116,50 @@ function parseArguments(text: string): JsonObject {
   try {
     value = parseJson(text);
   } catch (cause) {
-    throw malformed(`arguments_json ${jsonSyntaxError(text)}`, cause);
+    throw malformedText(text, cause);
   }
+  // Which of the two was meant nobody knows, and who checked the text before may have looked at the other.
+  if (hasDuplicateNames(text, value)) throw malformedText(text);
   if (isJsonObject(value)) return value;
-  throw malformed(`arguments_json must be a JSON object such as {"city": "Berlin"}, got ${jsonTypeName(value)}`);
+  const got = `must be a JSON object such as {"city": "Berlin"}, got ${jsonTypeName(value)}`;
+  throw malformed("arguments_json", { reason: "WRONG_TYPE", pointer: "", description: got });
+}
+
+function malformedText(text: string, cause?: unknown): GatewayError {
+  const fault = jsonFault(text) ?? { reason: "NOT_JSON", pointer: "", description: "is not valid JSON" };
+  return malformed("arguments_json", fault, cause);
 }
 
 /** A Struct is JSON but for numbers that JSON has no word for. Its depth is limited where it is decoded. */
 function decodeStruct(struct: WireStruct): JsonObject {
-  refuseNonJson(struct);
+  refuseNonJson(struct, []);
   return struct;
 }
 
-function refuseNonJson(value: WireValue): void {
+function refuseNonJson(value: WireValue, steps: readonly (string | number)[]): void {
   if (typeof value === "number" && !Number.isFinite(value)) {
-    throw malformed(`arguments_struct holds ${value}, which JSON has no word for; send a finite number or a string`);
+    const pointer = jsonPointer(steps);
+    const description = `holds ${value} at ${pointer}, which JSON has no word for; send a finite number or a string`;
+    throw malformed("arguments_struct", { reason: "OUT_OF_RANGE", pointer, description });
   }
-  if (typeof value === "object" && value !== null) Object.values(value).forEach(refuseNonJson);
+  if (typeof value !== "object" || value === null) return;
+  for (const [name, entry] of Object.entries(value)) refuseNonJson(entry, [...steps, name]);
 }
 
-function malformed(message: string, cause?: unknown): GatewayError {
-  return new GatewayError("ARGUMENTS_MALFORMED", message, { cause });
+/** What is wrong with the arguments as a whole, and where. */
+interface Malformation {
+  readonly reason: string;
+  /** JSON pointer into the arguments. */
+  readonly pointer: string;
+  /** Goes on after the field's name. */
+  readonly description: string;
+}
+
+function malformed(field: string, { reason, pointer, description }: Malformation, cause?: unknown): GatewayError {
+  return new GatewayError("ARGUMENTS_MALFORMED", `${field} ${description}`, {
+    violations: [{ field: pointer, reason, description }],
+    cause,
+  });
 }
 
 function contextText(field: string, value: string | undefined): string | undefined {

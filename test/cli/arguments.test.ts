@@ -113,7 +113,10 @@ test("values come from files with @, and @@ stands for one @", async () => {
 test("--json reads text, a file or stdin, and params win over it", async () => {
   expect(await read({ json: '{"count":1,"order_id":"a"}', params: ["count=2"] })).toEqual({ count: 2, order_id: "a" });
   expect(await read({ json: "-" }, '{"count":3}')).toEqual({ count: 3 });
-  expect((await refusal({ json: "{count:1}" })).message).toContain("--json is no valid JSON");
+  expect((await refusal({ json: "{count:1}" })).message).toBe(
+    '--json is not valid JSON at character 2: expected a name in double quotes, got "count:1}"',
+  );
+  expect((await refusal({ json: '{"a":1,"a":2}' })).message).toContain('--json has the name "a" twice');
   expect((await refusal({ json: "[1]" })).message).toBe("--json must be one JSON object, the arguments by name");
 });
 

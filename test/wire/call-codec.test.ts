@@ -54,9 +54,31 @@ test("arguments nested 100,000 levels deep are refused at once [X-D06]", () => {
   expect(refusal(withJson(deep)).message).toBe("arguments_json is nested deeper than 128 levels");
 });
 
-test("a Struct with a number that JSON has no word for is refused", () => {
+test("a number that nothing can hold is refused with its place, as text and in a Struct", () => {
+  const inText = refusal(withJson('{"a": [{"b": 1e400}]}'));
+  expect(inText.reason).toBe("ARGUMENTS_MALFORMED");
+  expect(inText.violations).toEqual([
+    {
+      field: "/a/0/b",
+      reason: "OUT_OF_RANGE",
+      description: "holds the number 1e400 at /a/0/b, which is out of range: at most 1.79e308",
+    },
+  ]);
   const value = { a: [{ b: Number.NaN }] };
-  expect(refusal({ arguments: { case: "argumentsStruct", value } }).message).toContain("NaN");
+  const inStruct = refusal({ arguments: { case: "argumentsStruct", value } });
+  expect(inStruct.message).toBe(
+    "arguments_struct holds NaN at /a/0/b, which JSON has no word for; send a finite number or a string",
+  );
+  expect(inStruct.violations[0]).toMatchObject({ field: "/a/0/b", reason: "OUT_OF_RANGE" });
+});
+
+test("a name that stands twice is refused with its place, and neither value is used", () => {
+  const error = refusal(withJson('{"order": {"id": 1, "id": 2}}'));
+  expect(error.reason).toBe("ARGUMENTS_MALFORMED");
+  expect(error.message).toBe(
+    'arguments_json has the name "id" twice in one object, again at character 21: keep one of them',
+  );
+  expect(error.violations[0]).toMatchObject({ field: "/order/id", reason: "DUPLICATE_NAME" });
 });
 
 test("a name such as __proto__ in the arguments is an ordinary name", () => {
