@@ -21,7 +21,7 @@ export interface DeclarationGrammar extends GrammarParts {
   readonly schema: JsonObject;
   /** Keys that are known and have no effect yet. */
   readonly notYet: readonly string[];
-  /** Checks declarations of a kind in force. */
+  /** Checks declarations of a kind; of one that is not in force, what all kinds have in common. */
   check(kind: ToolKind): DocumentCheck;
 }
 

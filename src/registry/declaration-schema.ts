@@ -154,8 +154,12 @@ const NOT_YET: Readonly<Record<string, string>> = {
   env: "Environment of a program.",
 };
 
-/** Schema of a whole declaration of one kind, with the type words of all kinds in force. */
+/**
+ * Schema of a whole declaration of one kind, with the type words of all kinds in force. Of a kind that is not in force
+ * it knows only what all kinds have in common, and takes other keys as they are.
+ */
 export function kindSchema(kind: string, parts: SchemaParts): JsonObject {
+  const inForce = parts.kinds.has(kind);
   const own = parts.kinds.get(kind) ?? {};
   return {
     type: "object",
@@ -164,13 +168,13 @@ export function kindSchema(kind: string, parts: SchemaParts): JsonObject {
       ...COMMON,
       ...Object.fromEntries(policySchemas()),
       ...notYet(parts),
-      type: { enum: [...parts.kinds.keys()], description: "How the tool is reached." },
+      type: { ...(inForce ? { enum: [...parts.kinds.keys()] } : {}), description: "How the tool is reached." },
       ...propertiesOf(own),
       result: parts.result,
       ...Object.fromEntries(parts.steps),
     },
     patternProperties: { "^x-": { description: "A place for YAML anchors; has no meaning of its own." } },
-    additionalProperties: false,
+    additionalProperties: !inForce,
   };
 }
 

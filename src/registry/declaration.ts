@@ -10,6 +10,8 @@ import type { DeclaredTool } from "../core/tool.ts";
 export interface Declaration {
   /** `file:order_status.yaml` or `api:NAME`. */
   readonly source: string;
+  /** Where it says `name`: 1-based. */
+  readonly namePlace: { readonly line: number; readonly column: number };
   readonly tool: DeclaredTool;
   readonly adapter: Adapter;
   /** The adapter's part, parsed by the adapter. */

@@ -12,22 +12,32 @@ const TOOL_KINDS: readonly ToolKind[] = ["http", "script", "mcp", "grpc", "runti
 /** Outcome of looking for the kind of a declaration. */
 export type DeclaredKind =
   | { readonly ok: true; readonly adapter: Adapter }
-  | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
+  /** A known kind that is not in force. */
+  | { readonly ok: false; readonly kind: ToolKind; readonly issues: readonly ConfigIssue[] }
+  /** A document that declares no tool. */
+  | { readonly ok: false; readonly kind?: undefined; readonly issues: readonly ConfigIssue[] };
 
 /**
  * The adapter a declaration is for. One whose `type` is missing or misspelt is taken for the first kind in force, so
- * that all its problems are named at once. What is known and not in force is refused with all of its keys that are not.
+ * that all its problems are named at once. A document of another sort is refused with all of its keys that are not in
+ * force.
  */
 export function declaredKind(document: JsonObject, grammar: DeclarationGrammar): DeclaredKind {
   const type = ownValue(document, "type");
   const kind = TOOL_KINDS.find((each) => each === type);
   const adapter = kind === undefined ? [...grammar.adapters.values()][0] : grammar.adapters.get(kind);
-  const later = adapter === undefined ? `\`type: ${kind ?? ""}\`` : laterDocument(document);
+  const mend = `a file declares one tool of type ${[...grammar.adapters.keys()].join(" or ")}`;
+  if (kind !== undefined && adapter === undefined) {
+    const message = notSupportedYet(`\`type: ${kind}\``, mend);
+    return { ok: false, kind, issues: [{ pointer: "/type", message }] };
+  }
+  const later = laterDocument(document);
   if (adapter !== undefined && later === undefined) return { ok: true, adapter };
   const issues = grammar.notYet.filter((key) => Object.hasOwn(document, key)).map(notYetIssue);
-  const mend = `a file declares one tool of type ${[...grammar.adapters.keys()].join(" or ")}`;
-  const pointer = type === undefined ? (issues[0]?.pointer ?? "") : "/type";
-  return { ok: false, issues: [{ pointer, message: notSupportedYet(later ?? "", mend) }, ...issues] };
+  return {
+    ok: false,
+    issues: [{ pointer: issues[0]?.pointer ?? "", message: notSupportedYet(later ?? "", mend) }, ...issues],
+  };
 }
 
 /** Documents that declare no tool of their own. */

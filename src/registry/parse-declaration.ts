@@ -9,7 +9,7 @@ import { canonicalJson, ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { EffectClass } from "../core/step.ts";
-import type { DeclaredTool } from "../core/tool.ts";
+import type { DeclaredTool, ToolKind } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
 import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./declaration.ts";
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
@@ -37,8 +37,7 @@ export function parseDeclaration(text: string, options: ParseDeclarationOptions)
   const parsed = parseDocument(text, options.format);
   if (!parsed.ok) return { ok: false, name: undefined, problems: toProblems(parsed.problems, source, false) };
   const { document } = parsed;
-  const kind = declaredKind(document.value, options.grammar);
-  const outcome = kind.ok ? readDeclaration({ text, document }, kind.adapter, options) : kind;
+  const outcome = readDeclaration({ text, document }, options);
   if (outcome.ok) return outcome;
   const name = ownValue(document.value, "name");
   const problems = toProblems(positioned(outcome.issues, document), source, false);
@@ -54,51 +53,78 @@ type ReadOutcome =
   | { readonly ok: true; readonly declaration: Declaration }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 
-/** Reads every part, also where another part has issues; what has issues itself counts as absent. */
-function readDeclaration(read: ReadText, adapter: Adapter, options: ParseDeclarationOptions): ReadOutcome {
+function readDeclaration(read: ReadText, options: ParseDeclarationOptions): ReadOutcome {
   const { document } = read;
-  const { grammar, defaults, source } = options;
-  const checked = grammar.check(adapter.kind)(document);
-  const keys = soundKeys(checked.value, checked.issues);
-  const { tool, ...found } = readTool({ keys, document, kind: adapter.kind, schemaProblem: grammar.schemaProblem });
+  const found = declaredKind(document.value, options.grammar);
+  if (found.ok) return readKind(read, found.adapter, options);
+  if (found.kind === undefined) return found;
+  return { ok: false, issues: [...found.issues, ...readCommon(document, found.kind, options).issues] };
+}
+
+/** What all kinds have in common. */
+interface CommonParts {
+  /** As it was declared. */
+  readonly value: JsonObject;
+  /** Without what has issues itself. */
+  readonly keys: JsonObject;
+  readonly tool: DeclaredTool;
+  readonly result: ParsedResultRules;
+  readonly timeouts: ResolvedTimeouts;
+  readonly policies: ResolvedPolicies;
+  /** Those of the keys and schemas come first. */
+  readonly issues: readonly ConfigIssue[];
+  readonly notes: readonly ConfigIssue[];
+}
+
+/** Reads every part, also where another part has issues; what has issues itself counts as absent. */
+function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDeclarationOptions): CommonParts {
+  const { grammar, defaults } = options;
+  const { value, issues } = grammar.check(kind)(document);
+  const keys = soundKeys(value, issues);
+  const { tool, ...found } = readTool({ keys, document, kind, schemaProblem: grammar.schemaProblem });
   const result = parseResultRules(ownObject(keys, "result"), {
     delivery: tool.delivery,
     defaultMaxLength: defaults.maxLength,
   });
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, tool.delivery, defaults);
   const policies = resolvePolicies(keys, defaults);
-  const settings = settingsOf(result.rules, timeouts, defaults);
-  const own = pick(checked.value, propertyNames(adapter.configSchema));
-  const blocked = [...checked.issues, ...found.issues].some((issue) => concernsAdapter(issue, adapter));
-  const configured = blocked ? undefined : adapter.configure(own, tool, settings);
-  const parts = [checked, found, { issues: resultIssues(result, tool) }, timeouts, policies];
-  const issues = parts.flatMap((part) => part.issues);
+  const parts = [{ issues }, found, { issues: resultIssues(result, tool) }, timeouts, policies];
+  return {
+    value,
+    keys,
+    tool,
+    result,
+    timeouts,
+    policies,
+    issues: parts.flatMap((part) => part.issues),
+    notes: [...found.notes, ...timeouts.notes],
+  };
+}
+
+function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOptions): ReadOutcome {
+  const { document } = read;
+  const { grammar, defaults, source } = options;
+  const common = readCommon(document, adapter.kind, options);
+  const { value, keys, tool, result, timeouts, policies, issues } = common;
+  const own = pick(value, propertyNames(adapter.configSchema));
+  const blocked = issues.some((issue) => concernsAdapter(issue, adapter));
+  const configured = blocked ? undefined : adapter.configure(own, tool, settingsOf(result.rules, timeouts, defaults));
   if (configured === undefined || !configured.ok)
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   if (issues.length > 0) return { ok: false, issues };
   const stepConfigs = stepConfigsOf(keys, grammar);
-  const { readOnly, upstream } = configured;
-  const declared = {
-    source,
-    tool,
-    adapter,
-    config: configured.config,
-    rules: result.rules,
-    policy: { ...timeouts.policy, ...policies.policy, effectClass: effectClass(tool, readOnly), upstream },
-    stepConfigs,
-  };
-  const notes = [
-    ...found.notes,
-    ...timeouts.notes,
-    ...named(configured.warnings),
-    ...lintDeclaration(tool, result.rules, document),
-  ];
+  const { config, readOnly, upstream, warnings } = configured;
+  const { rules } = result;
+  const policy = { ...timeouts.policy, ...policies.policy, effectClass: effectClass(tool, readOnly), upstream };
+  const declared = { source, tool, adapter, config, rules, policy, stepConfigs };
+  const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
   const shown = { tool, timeouts, policies, stepConfigs, result: result.explained };
-  const explain = explainLater(read.text, { ...shown, adapter, config: configured.config }, options);
+  const explain = explainLater(read.text, { ...shown, adapter, config }, options);
   return {
     ok: true,
     declaration: {
       ...declared,
+      namePlace: document.position("/name"),
       digest: digestOf(declared, own, defaults, policies),
       notes: toProblems(positioned(notes, document), source, true),
       get explained() {

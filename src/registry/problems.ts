@@ -1,5 +1,6 @@
 import { GatewayError } from "../core/errors.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import type { Holder } from "./claims.ts";
 import type { Claim } from "./tool-entry.ts";
 
 /** A problem of a whole source. */
@@ -7,13 +8,17 @@ export function sourceProblem(source: string, message: string, note = false): De
   return { source, line: 0, column: 0, message, lastGoodServing: false, note };
 }
 
-/** That a name was taken already when a source declared it. */
-export function conflictProblem(claim: Claim, holder: string): DeclarationProblem {
-  const first = holder.startsWith("api:") ? "was registered over the wire" : `is declared in ${holder}`;
+/** That a name was taken already when a source declared it. `holder`: who has it. */
+export function conflictProblem({ name, source, declaration }: Claim, holder: Holder): DeclarationProblem {
+  const place = holder.claim?.declaration.namePlace;
+  const at = place === undefined || holder.source.startsWith("api:") ? "" : `:${place.line}:${place.column}`;
+  const first = holder.source.startsWith("api:")
+    ? "was registered over the wire"
+    : `is declared in ${holder.source}${at}`;
   const message =
-    `tool "${claim.name}" ${first}, which came first and has the name; ` +
-    `the one in ${claim.source} does not serve until one of the two gets another name`;
-  return sourceProblem(claim.source, message);
+    `tool "${name}" ${first}, which came first and has the name; ` +
+    `the one in ${source} does not serve until one of the two gets another name`;
+  return { ...sourceProblem(source, message), ...declaration.namePlace };
 }
 
 /** That the upstream of a declaration could not be opened; what an adapter throws by mistake stays in the log. */

@@ -295,7 +295,7 @@ export class ToolTable {
     }));
     const first = claim === undefined ? undefined : this.#claims.first(claim.name);
     if (claim !== undefined && first !== undefined && first.source !== source) {
-      problems.push(conflictProblem(claim, first.source));
+      problems.push(conflictProblem(claim, first));
     }
     if (openFailure !== undefined) {
       problems.push({ source, line: 0, column: 0, message: openFailure, lastGoodServing: serving, note: false });

@@ -14,19 +14,19 @@ import {
   until,
 } from "./support.ts";
 
-test("of two files that declare one name the first serves, the second is reported with both places", async () => {
+test("of two files that declare one name the first serves, the second is reported with the places of both names", async () => {
   const folder = await temporaryFolder();
   await writeFile(join(folder, "a.yaml"), declaration("t", "from a"));
-  await writeFile(join(folder, "b.yaml"), declaration("t", "from b"));
+  await writeFile(join(folder, "b.yaml"), `description: from b\nname: t\n`);
   await writeFile(join(folder, "c.yaml"), declaration("other"));
   const { registry, logger } = await startRegistry({ folder });
   expect(toolNames(registry)).toEqual(["other", "t"]);
   expect(descriptionOf(registry, "t")).toBe("from a");
   const message =
-    'tool "t" is declared in file:a.yaml, which came first and has the name; ' +
+    'tool "t" is declared in file:a.yaml:1:1, which came first and has the name; ' +
     "the one in file:b.yaml does not serve until one of the two gets another name";
   expect(registry.list(ANONYMOUS).problems).toEqual([
-    { source: "file:b.yaml", line: 0, column: 0, message, lastGoodServing: false, note: false },
+    { source: "file:b.yaml", line: 2, column: 1, message, lastGoodServing: false, note: false },
   ]);
   expect(logger.lines).toContainEqual(
     expect.objectContaining({ message: "config rejected", fields: expect.objectContaining({ source: "file:b.yaml" }) }),
@@ -81,7 +81,11 @@ test("a file that declares a registered name waits until the registration is gon
   await registry.register(registration(declaration("t", "over the wire")), ANONYMOUS, OPEN_END);
   await writeFile(join(folder, "a.yaml"), declaration("t", "from a"));
   await until(registry, () => registry.list(ANONYMOUS).problems.length === 1);
-  expect(registry.list(ANONYMOUS).problems[0]?.message).toMatch(/^tool "t" was registered over the wire, /);
+  expect(registry.list(ANONYMOUS).problems[0]).toMatchObject({
+    line: 1,
+    column: 1,
+    message: expect.stringMatching(/^tool "t" was registered over the wire, /),
+  });
   const replaced: RegisterOptions = registration(declaration("t", "again"));
   await registry.register(replaced, ANONYMOUS, OPEN_END);
   expect(descriptionOf(registry, "t")).toBe("again");

@@ -103,6 +103,42 @@ test("E4, E5, E6 and E7 are refused as not supported yet, naming their keys", ()
   expect(problems("description: all\ntools: [a]\nincludes: [b]\n")[0]).toMatch(/^2:1 a toolset document/);
 });
 
+test("a kind that is not in force does not hide what is wrong with the rest of the document", () => {
+  const script = `name: list files
+type: script
+title: 7
+command: ls
+labels: { team: [a] }
+params:
+  - { name: folder, type: text }
+  - { name: depth, type: integer, default: deep }
+result: { truncation: middle }
+timeout: { total: 10 }
+anything: at all
+`;
+  const found = problems(script);
+  expect(found.map((line) => line.split(" ")[0])).toEqual([
+    "1:1",
+    "2:1",
+    "4:1",
+    "5:11",
+    "7:21",
+    "8:35",
+    "9:11",
+    "10:12",
+  ]);
+  expect(found.slice(0, 3)).toEqual([
+    expect.stringContaining("`name`: expected 1 to 64 letters, digits"),
+    "2:1 `type: script` is not supported yet: a file declares one tool of type http",
+    "4:1 `command` is not supported yet: remove it",
+  ]);
+  expect(found[5]).toContain("`params[1].default`: expected a whole number");
+});
+
+test("a declaration says where its name stands", () => {
+  expect(declare(`# first\n${ORDER_STATUS}`).namePlace).toEqual({ line: 2, column: 1 });
+});
+
 test("a type that is missing or misspelt is told with the rest of the problems", () => {
   expect(problems("name: t\nendpoint: http://127.0.0.1/x\nmethd: GET\n")).toEqual([
     '1:1 key `type` is missing; allowed: "http"',

@@ -116,6 +116,7 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
   const note = fields.get("note");
   return {
     source,
+    namePlace: { line: [...fields.keys()].indexOf("name") + 1, column: 1 },
     tool: {
       name,
       title: "",
