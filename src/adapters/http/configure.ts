@@ -10,8 +10,9 @@ import { headerBytes, spacedPrefix } from "./header-rules.ts";
 import { isFixedHost } from "./host-lookup.ts";
 import type { HeaderAuth, HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { allowsNull } from "./param-schema.ts";
+import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
 import { socketTarget } from "./socket.ts";
-import { parseBraces, type TextTemplate } from "./text-template.ts";
+import { namesIn, parseBraces, type TextTemplate } from "./text-template.ts";
 import {
   compileEndpoint,
   compileQueryValue,
@@ -38,7 +39,10 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const queryNames = queryNamesOf([...(endpoint?.query ?? []), ...query], queryStyle);
   const rest = bodies.rest(body, unnamed);
   if (rest === "query") checkQueryRest(checker, unnamed, queryNames);
-  if (endpoint !== undefined) checkAllowPrivate(checker, endpoint);
+  if (endpoint !== undefined) {
+    checkAllowPrivate(checker, endpoint);
+    checkUrlLength(checker, endpoint, query);
+  }
   const { issues, warnings } = checker;
   if (endpoint === undefined || issues.length > 0) return { ok: false, issues };
   const config: HttpConfig = {
@@ -47,6 +51,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     method,
     endpoint,
     query,
+    inUrl: paramsInUrl(endpoint, query),
     queryStyle,
     queryNames,
     ...splitHeaders(headers, checker.headerNames, acceptOf(tool, settings)),
@@ -66,6 +71,11 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     declared: keys,
   };
   return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin };
+}
+
+function paramsInUrl({ path, query }: Endpoint, pairs: readonly QueryPair[]): readonly string[] {
+  const filled = [...path, ...query, ...pairs].flatMap((piece) => (typeof piece === "string" ? [] : piece.parts));
+  return [...new Set(namesIn(filled))];
 }
 
 function methodOf(checker: DeclarationChecker): HttpMethod {
@@ -118,6 +128,9 @@ function headersOf(checker: DeclarationChecker): HeaderTemplate[] {
     checker.claimHeader(pointer, name, text);
     const parts = checker.template(parseBraces(text), text, pointer);
     checker.checkScalars(parts, pointer, "a header");
+    if (Buffer.byteLength(parts.filter(isText).join("")) > MAX_HEADER_BYTES) {
+      checker.issue(pointer, `is too long: a header takes at most ${MAX_HEADER_BYTES} bytes`);
+    }
     return { name, parts };
   });
 }
@@ -152,6 +165,13 @@ function checkAllowPrivate(checker: DeclarationChecker, { origin }: Endpoint): v
   checker.warn("/allow_private", `has no effect: \`${host}\` is reached as it is written, only names are checked`);
 }
 
+/** What is declared alone must leave room for a request that can be sent. */
+function checkUrlLength(checker: DeclarationChecker, { path, query }: Endpoint, pairs: readonly QueryPair[]): void {
+  const pieces = [...path, ...query, ...pairs].flatMap((piece) => (typeof piece === "string" ? piece : piece.parts));
+  if (pieces.filter(isText).join("&").length <= MAX_TARGET_BYTES) return;
+  checker.issue("/endpoint", `is too long: path and query take at most ${MAX_TARGET_BYTES} bytes, encoded`);
+}
+
 /** Headers that are the same for every request, apart from those that take arguments. `names`: all that are set. */
 function splitHeaders(
   headers: readonly HeaderTemplate[],
@@ -167,5 +187,9 @@ function splitHeaders(
 }
 
 function isFixed(parts: TextTemplate): parts is readonly string[] {
-  return parts.every((part) => typeof part === "string");
+  return parts.every(isText);
+}
+
+function isText(part: unknown): part is string {
+  return typeof part === "string";
 }

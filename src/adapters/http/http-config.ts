@@ -59,6 +59,8 @@ export interface HttpConfig {
   readonly endpoint: Endpoint;
   /** The `query` block. */
   readonly query: readonly QueryPair[];
+  /** Parameters that path and query name. */
+  readonly inUrl: readonly string[];
   /** How lists are written in query and form. */
   readonly queryStyle: QueryStyle;
   /** Names of all query parameters the declaration sets, decoded. */

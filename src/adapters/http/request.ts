@@ -4,9 +4,10 @@ import type { SecretSource } from "../../core/secrets.ts";
 import { bodyValue, fillBody } from "./body-template.ts";
 import { headerBytes, holdsControl } from "./header-rules.ts";
 import type { HttpConfig, RequestBody } from "./http-config.ts";
+import { checkLength, lengthOfAll, MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
 import { secretValue, unusableSecret } from "./secret-use.ts";
 import { fillTextBody } from "./text-body.ts";
-import { fillText, ValueRefused } from "./text-template.ts";
+import { fillText, namesIn, ValueRefused } from "./text-template.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
 
 /** A request ready to be sent. */
@@ -56,6 +57,10 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
 
 function fillTarget(config: HttpConfig, args: JsonObject): string {
   const { queryStyle } = config;
+  const names = config.rest === "query" ? [...config.inUrl, ...restOf(config, args)] : config.inUrl;
+  const limits = { limit: MAX_TARGET_BYTES, place: "the URL" };
+  // Encoded they are no shorter, and to encode megabytes would hold everything else up.
+  checkLength({ ...limits, length: lengthOfAll(names, args) }, names, args);
   let query = fillQuery(config.endpoint.query, args, queryStyle) + fillQuery(config.query, args, queryStyle);
   if (config.rest === "query") {
     for (const param of restOf(config, args)) {
@@ -64,7 +69,9 @@ function fillTarget(config: HttpConfig, args: JsonObject): string {
     }
   }
   const path = fillPath(config.endpoint, args);
-  return query === "" ? path : `${path}?${query.slice(1)}`;
+  const target = query === "" ? path : `${path}?${query.slice(1)}`;
+  checkLength({ ...limits, length: target.length }, names, args);
+  return target;
 }
 
 function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefined {
@@ -108,9 +115,10 @@ function fillHeaders(config: HttpConfig, args: JsonObject): string[] {
   for (const { name, parts } of config.headers) {
     const value = fillText(parts, args, "a header");
     if (value === undefined) continue;
+    const bytes = Buffer.byteLength(value);
+    checkLength({ length: bytes, limit: MAX_HEADER_BYTES, place: `header \`${name}\`` }, namesIn(parts), args);
     if (holdsControl(value)) {
-      const reference = parts.find((part) => typeof part !== "string");
-      const param = typeof reference === "object" ? reference.param : name;
+      const [param = name] = namesIn(parts);
       throw new ValueRefused(param, `holds a line break or control character, which header \`${name}\` cannot carry`);
     }
     headers.push(name, headerBytes(value));

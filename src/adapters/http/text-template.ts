@@ -66,6 +66,11 @@ export function argumentOf(reference: Reference, args: JsonObject): JsonValue | 
   return ownValue(args, reference.param) ?? undefined;
 }
 
+/** The parameters a template names, in order. */
+export function namesIn(template: TextTemplate): string[] {
+  return template.flatMap((part) => (typeof part === "string" ? [] : [part.param]));
+}
+
 /** An argument cannot stand where the template puts it. The one who assembles the request names the tool. */
 export class ValueRefused extends Error {
   readonly param: string;

@@ -87,6 +87,18 @@ test.for([
   expect(problemsOf({ keys: { endpoint }, params: { id: TEXT } })).toEqual([`/endpoint ${message}`]);
 });
 
+test("a declared URL or header that leaves no room for a request is refused", () => {
+  const long = `http://127.0.0.1/${"订".repeat(2_000)}`;
+  const tooLong = "/endpoint is too long: path and query take at most 16384 bytes, encoded";
+  expect(problemsOf({ keys: { endpoint: long } })).toEqual([tooLong]);
+  const query = { a: "x".repeat(16_384) };
+  expect(problemsOf({ keys: { endpoint: "http://127.0.0.1/", query } })).toEqual([tooLong]);
+  const headers = { "X-Note": "x".repeat(16_385) };
+  expect(problemsOf({ keys: { endpoint: "http://127.0.0.1/", headers } })).toEqual([
+    "/headers/X-Note is too long: a header takes at most 16384 bytes",
+  ]);
+});
+
 test("a parameter in the path must be a scalar that is always there", () => {
   const keys = { endpoint: "http://127.0.0.1/{id}" };
   expect(problemsOf({ keys, params: { id: TEXT }, required: [] })).toEqual([

@@ -333,3 +333,30 @@ test("validate_only assembles everything and reaches nobody", async () => {
   expect(bad.error?.reason).toBe("TEMPLATE_VALUE_REFUSED");
   expect([...good.requests, ...bad.requests]).toHaveLength(0);
 });
+
+test("an argument that makes the URL too long is named before anything is sent", async () => {
+  const inPath: PathOptions = { keys: { endpoint: "/o/{id}?q={q}" }, params: { id: TEXT, q: TEXT } };
+  const error = { reason: "TEMPLATE_VALUE_REFUSED", status: "INVALID_ARGUMENT", effect: "none", retryable: false };
+  for (const [args, field] of [
+    [{ id: "x".repeat(900_000), q: "a" }, "/id"],
+    [{ id: "a", q: "订".repeat(2_000) }, "/q"],
+    [{ id: "x".repeat(9_000), q: "y".repeat(8_000) }, "/id"],
+  ] as const) {
+    const refused = await sent(inPath, args);
+    expect(refused.error).toMatchObject({ ...error, violations: [{ field }] });
+    expect(refused.error?.message).toContain("is too long: the URL takes at most 16384 bytes, encoded");
+    expect(refused.requests).toHaveLength(0);
+  }
+  const unnamed: PathOptions = { keys: { endpoint: "/o" }, params: { tags: ANY } };
+  const list = await sent(unnamed, { tags: Array.from({ length: 20_000 }, () => "x") });
+  expect(list.error).toMatchObject({ ...error, violations: [{ field: "/tags" }] });
+  expect((await sent(inPath, { id: "x".repeat(8_000), q: "a" })).request?.target).toHaveLength(8_007);
+});
+
+test("an argument that makes a header too long is named before anything is sent", async () => {
+  const options: PathOptions = { keys: { endpoint: "/o", headers: { "X-Note": "n: {note}" } }, params: { note: TEXT } };
+  const { error, requests } = await sent(options, { note: "é".repeat(8_191) });
+  expect(error).toMatchObject({ reason: "TEMPLATE_VALUE_REFUSED", violations: [{ field: "/note" }] });
+  expect(error?.message).toContain("is too long: header `X-Note` takes at most 16384 bytes");
+  expect(requests).toHaveLength(0);
+});
