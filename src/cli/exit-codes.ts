@@ -51,6 +51,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   UPSTREAM_TIMEOUT: EXIT.upstream,
   UPSTREAM_UNREACHABLE: EXIT.upstream,
   UPSTREAM_ANSWER_LOST: EXIT.upstream,
+  UPSTREAM_POOL_EXHAUSTED: EXIT.upstream,
   RESULT_TOO_LARGE: EXIT.upstream,
   CONCURRENCY_LIMIT_REACHED: EXIT.refused,
   GATEWAY_STOPPING: EXIT.noGateway,

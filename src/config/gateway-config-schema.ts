@@ -3,7 +3,7 @@ import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { DURATION_SCHEMA } from "./durations.ts";
 import { GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
-import { duration, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
 
 const SECOND = 1_000;
@@ -103,6 +103,23 @@ export const SETTINGS = {
       description: "For tools that do not set `result.max_length`, in characters; built in: 700000.",
     },
   },
+  "defaults.pool.max_connections": count(
+    [1, 65_535],
+    "Most connections open to one scheme, host and port at a time, for tools that do not set `pool.max_connections`; built in: 1024.",
+  ),
+  "defaults.pool.max_waiting": count(
+    [0, 65_535],
+    "Most calls that wait for one of them, for tools that do not set `pool.max_waiting`; built in: 1024.",
+  ),
+  "defaults.pool.max_idle": count(
+    [0, 65_535],
+    "Most of them kept open for later calls, for tools that do not set `pool.max_idle`; built in: 256.",
+  ),
+  "defaults.pool.idle_timeout": duration(
+    "4s",
+    [1, HOUR],
+    "How long a connection is kept open for later calls, unless its upstream asks for less.",
+  ),
   "limits.request_bytes": size("4MiB", [KIB, GIB], "Largest request message."),
   "limits.response_bytes": size(
     "16MiB",
@@ -195,6 +212,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   defaults: "Stand in where a declaration is silent.",
   "defaults.timeout": "Time limits of one call.",
   "defaults.result": "How results are shaped.",
+  "defaults.pool": "Limits of the connections to the upstreams of one scheme, host and port.",
   limits: "What no caller and no tool can exceed.",
   keepalive: "HTTP/2 pings that notice a frozen client.",
   shutdown: "The graceful stop.",

@@ -53,6 +53,14 @@ export interface GatewayConfig {
     readonly result: { readonly maxLength?: number };
     /** By dotted key, durations in milliseconds; what the file does not set is absent. */
     readonly policies: ReadonlyMap<PolicyKey, JsonValue>;
+    /** Connections to one origin. */
+    readonly pool: {
+      readonly maxConnections?: number;
+      readonly maxWaiting?: number;
+      readonly maxIdle?: number;
+      /** How long a connection is kept open for later calls. Default 4 s. */
+      readonly idleMs: number;
+    };
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
@@ -195,6 +203,12 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
           return value === undefined ? [] : [[key, value] as const];
         }),
       ),
+      pool: {
+        ...given("maxConnections", "defaults.pool.max_connections"),
+        ...given("maxWaiting", "defaults.pool.max_waiting"),
+        ...given("maxIdle", "defaults.pool.max_idle"),
+        idleMs: number("defaults.pool.idle_timeout"),
+      },
     },
     limits: {
       requestBytes: number("limits.request_bytes"),

@@ -26,6 +26,11 @@ export function duration(standard: string | undefined, range: readonly [number, 
   return { schema, quantity: "duration", range, ...(standard === undefined ? {} : { standard }) };
 }
 
+/** A setting that is a whole number. */
+export function count([minimum, maximum]: readonly [number, number], description: string): Setting {
+  return { schema: { type: "integer", minimum, maximum, description } };
+}
+
 /** A setting that is a number of bytes. */
 export function size(standard: string, range: readonly [number, number], description: string): Setting {
   return { schema: { ...SIZE_SCHEMA, description }, quantity: "size", standard, range };

@@ -174,6 +174,12 @@ export const ERROR_CATALOGUE = {
     meaning: "The request was sent and the answer was lost or cut short: the upstream may have acted.",
     mend: "Find out whether the call took effect before calling again.",
   },
+  UPSTREAM_POOL_EXHAUSTED: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning: "All connections to the upstream are in use, and the call could not wait, or not as long, for one.",
+    mend: "Call again later, or raise `pool` of the tool, or `defaults.pool` in gateway.yaml.",
+  },
   RESULT_TOO_LARGE: {
     status: "RESOURCE_EXHAUSTED",
     retryable: false,

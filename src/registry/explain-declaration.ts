@@ -54,7 +54,7 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
     ...Object.entries(tool.labels).map(([key, value]) => own(`labels.${key}`, value)),
     { ...own(schemaKey, tool.inputSchema), key: "input_schema" },
     ...(tool.outputSchema === undefined ? [] : [own("output_schema", tool.outputSchema)]),
-    ...parts.adapter.map(({ key, value }) => ({ key, value, origin: declaredOrigin(key, place) })),
+    ...parts.adapter.map(({ key, value }) => ({ key, value, origin: adapterOrigin(key, place) })),
     ...parts.result.map(({ key, value }) => ({ key, value, origin: resultOrigin(key, place) })),
     ...Object.entries(timeouts.resolved).map(([key, { ms, declaredBy, defaultedBy }]): Explained => {
       const origin = declaredBy === undefined ? gatewayOrigin(defaultedBy, place) : declaredOrigin(declaredBy, place);
@@ -89,6 +89,12 @@ function declaredOrigin(key: string, { document, source }: OriginParts): string 
   const pointer = jsonPointer(keySteps(key, document.value));
   if (!document.has(pointer)) return "default";
   return source.startsWith("api:") ? "api" : `${source}:${document.position(pointer).line}`;
+}
+
+/** What an adapter has a standard for may stand under `defaults` in gateway.yaml. */
+function adapterOrigin(key: string, place: OriginParts): string {
+  const declared = declaredOrigin(key, place);
+  return declared === "default" ? gatewayOrigin(`defaults.${key}`, place) : declared;
 }
 
 function resultOrigin(key: string, place: OriginParts): string {

@@ -10,6 +10,8 @@ export interface SeenRequest {
   /** Names in lower case. */
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
+  /** Port of the connection's other end: the same for requests of one connection. */
+  readonly clientPort: number | undefined;
 }
 
 /** An upstream on loopback that keeps what it was asked. */
@@ -58,7 +60,7 @@ export async function startEchoUpstream(): Promise<EchoUpstream> {
   const server = createServer((incoming, response) => {
     void readBody(incoming).then((body) => {
       const { method = "", url: target = "", headers } = incoming;
-      seen.push({ method, target, headers, body });
+      seen.push({ method, target, headers, body, clientPort: incoming.socket.remotePort });
       ANSWERS[target.split(/[/?]/)[1] ?? ""]?.(response);
     });
   });

@@ -83,6 +83,10 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
     Object.keys(POLICY_SETTINGS).map((key) => [key, ["test/e2e/effects-policies.test.ts", "Object.entries(POLICIES)"]]),
   ),
   allow_private: ["test/adapters/http/private-addresses.test.ts", "`allow_private` lets a name lead anywhere"],
+  // They show in several calls at once.
+  "pool.max_connections": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],
+  "pool.max_waiting": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],
+  "pool.max_idle": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],
 };
 
 const running = new AsyncDisposableStack();

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -63,6 +64,11 @@ function toolFiles(): Readonly<Record<string, string>> {
     "tools/text.yaml": tool("text", { result: { data_field: "data.text" } }),
     "tools/silent.yaml": tool("silent", { endpoint: at("silent") }),
     "tools/patient.yaml": tool("patient", { endpoint: at("silent"), timeout: { read: "1h", total: "1h" } }),
+    "tools/busy.yaml": tool("busy", { endpoint: at("silent"), timeout: { connect: "300ms", read: "1s" } }),
+    "tools/marked.yaml": tool("marked", {
+      endpoint: at("echo/{mark}"),
+      params: [{ name: "mark", type: "string", required: true }],
+    }),
     "tools/stuck.yaml": tool("stuck", { endpoint: at("stuck") }),
     "tools/endless.yaml": tool("endless", { endpoint: at("endless") }),
     "tools/mute.yaml": tool("mute", { endpoint: `https://127.0.0.1:${upstream.mutePort}/` }),
@@ -109,6 +115,28 @@ async function whileTimePasses<T>(clock: FakeClock, work: Promise<T>): Promise<T
     outcome = await Promise.race([work, Promise.resolve(pending)]);
   } while (outcome === pending);
   return outcome;
+}
+
+/** What two calls at once end with. */
+function pairOf(name: string): Difference["see"] {
+  return async ({ client }) => {
+    const calls = [client.call(name), client.call(name)].map((each) => each.catch(reasonOf));
+    return (await Promise.all(calls)).map(String).toSorted();
+  };
+}
+
+/** Whether the second of two calls, `pauseMs` after the first, goes over the same connection. */
+function reusesConnection(pauseMs: number): Difference["see"] {
+  return async ({ client }) => {
+    const portOfCall = async (): Promise<number | undefined> => {
+      const mark = randomUUID();
+      await client.call("marked", { mark });
+      return upstream.last(mark)?.clientPort;
+    };
+    const first = await portOfCall();
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    return (await portOfCall()) === first;
+  };
 }
 
 /** The one with the first settings has a new tool soon, the other never. */
@@ -187,6 +215,37 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     values: [60, 90],
     see: async ({ client }) => textOf(await client.call("text")).length,
     seen: [60, 90],
+  },
+  "defaults.pool.max_connections": {
+    values: [1, 2],
+    see: pairOf("busy"),
+    seen: [
+      ["UPSTREAM_POOL_EXHAUSTED", "UPSTREAM_TIMEOUT"],
+      ["UPSTREAM_TIMEOUT", "UPSTREAM_TIMEOUT"],
+    ],
+  },
+  async "defaults.pool.max_waiting"(open) {
+    const refusal = async (maxWaiting: number): Promise<string | undefined> => {
+      const pool = { max_connections: 1, max_waiting: maxWaiting };
+      const { client } = await open({ files: toolFiles(), settings: { defaults: { pool } } });
+      const errors = await Promise.all(
+        [client.call("busy"), client.call("busy")].map((each) => each.catch(ConnectError.from)),
+      );
+      const texts = errors.map((error) => (error instanceof ConnectError ? error.rawMessage : ""));
+      return /\((?:pool\.max_waiting|timeout\.connect)\)/.exec(texts.join(" "))?.[0];
+    };
+    expect(await refusal(0)).toBe("(pool.max_waiting)");
+    expect(await refusal(1)).toBe("(timeout.connect)");
+  },
+  "defaults.pool.max_idle": {
+    values: [0, 1],
+    see: reusesConnection(0),
+    seen: [false, true],
+  },
+  "defaults.pool.idle_timeout": {
+    values: ["100ms", "20s"],
+    see: reusesConnection(2_000),
+    seen: [false, true],
   },
   "limits.request_bytes": {
     values: ["1KiB", "2KiB"],

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
@@ -112,6 +113,30 @@ test("a changed `allow_private` is in force at once [S2-124]", { timeout: START_
   }
 });
 
+test("a changed `pool` is in force at the next call [S2-124]", { timeout: START_TIMEOUT_MS }, async () => {
+  // Of an origin of its own, since its tools share the limits.
+  const ask = async (mark: string): Promise<unknown> => {
+    const call = gateway.call("pool", { mark });
+    return call.then(() => upstream.last(mark)?.clientPort, reasonOf);
+  };
+  const declarePool = async (pool: Settings, seen: (answers: readonly unknown[]) => boolean): Promise<void> => {
+    const params = [{ name: "mark", type: "string", required: true }];
+    const endpoint = `http://pool.localhost:${upstream.port}/echo/{mark}`;
+    await writeFile(toolFile("pool"), declare("pool", { endpoint, params, pool }));
+    const askAll = async (): Promise<readonly unknown[]> => {
+      const [first, second] = await Promise.all([ask(randomUUID()), ask(randomUUID())]);
+      return [first, second, await ask(randomUUID())];
+    };
+    await retryUntil(askAll, seen);
+  };
+  const refused = "UPSTREAM_POOL_EXHAUSTED";
+  await declarePool({ max_connections: 1, max_waiting: 0 }, (answers) => answers.includes(refused));
+  await declarePool({ max_connections: 1, max_waiting: 1, max_idle: 1 }, ([a, b, c]) => a === b && b === c);
+  await declarePool({ max_connections: 2, max_waiting: 0, max_idle: 0 }, (answers) => {
+    return !answers.includes(refused) && new Set(answers).size === 3;
+  });
+});
+
 test("every key in force has been changed [S2-124]", async () => {
   const [http] = JSON.parse(await readFile("docs/schema/tool.schema.json", "utf8")).oneOf;
   const keys: string[] = [];
@@ -124,7 +149,7 @@ test("every key in force has been changed [S2-124]", async () => {
   };
   walk(http.properties, "");
   // `type` has one value so far; `allow_private` shows only where a name leads to a private address, and in explain.
-  const apart = ["name", "type", "allow_private"];
+  const apart = ["name", "type", "allow_private", "pool.max_connections", "pool.max_waiting", "pool.max_idle"];
   expect(CHANGES.map(({ key }) => key).toSorted()).toEqual(keys.filter((key) => !apart.includes(key)).toSorted());
 });
 

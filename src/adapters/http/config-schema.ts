@@ -39,6 +39,11 @@ function text(description: string): JsonObject {
   return { type: "string", minLength: 1, description };
 }
 
+/** A whole number from `minimum` on. */
+function count(minimum: number, description: string): JsonObject {
+  return { type: "integer", minimum, maximum: 65_535, description };
+}
+
 const SIGNING: JsonObject = {
   type: "object",
   required: ["algorithm", "secret_ref", "header_name", "content"],
@@ -158,6 +163,21 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     files: notYet("Files to send."),
     proxy: notYet("Proxy to go through."),
     tls: notYet("Certificates to trust and to show."),
-    pool: notYet("Limits of connections."),
+    pool: {
+      type: "object",
+      minProperties: 1,
+      additionalProperties: false,
+      description:
+        "Limits of the connections to the endpoint's scheme, host and port, which all tools with the same ones share: " +
+        "of what they declare the least counts. Default: gateway.yaml's `defaults.pool`.",
+      properties: {
+        max_connections: count(
+          1,
+          "Most open at a time; a call beyond them waits in a line, as long as `timeout.connect`.",
+        ),
+        max_waiting: count(0, "Most calls in that line; one more is refused."),
+        max_idle: count(0, "Most kept open for later calls."),
+      },
+    },
   },
 };

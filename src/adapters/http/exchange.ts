@@ -4,9 +4,10 @@ import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { Watchdog } from "../shared/watchdog.ts";
-import type { Connection, Connections } from "./connections.ts";
+import type { Connection } from "./connection.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "./lost-call.ts";
+import type { OriginAccess } from "./origin-pools.ts";
 import type { HttpRequest } from "./request.ts";
 
 /** Once as much waits for the reader, the upstream is read no further. */
@@ -32,7 +33,7 @@ export function headerOf(head: AnswerHead, name: string): string | undefined {
 /** One request and its answer, read as fast as its one reader takes it. */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #config: HttpConfig;
-  readonly #connections: Connections;
+  readonly #access: OriginAccess;
   readonly #connection: Connection;
   readonly #clock: Clock;
   readonly #watchdog: Watchdog<TimeLimit>;
@@ -50,12 +51,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(options: ExchangeOptions) {
     this.#config = options.config;
-    this.#connections = options.connections;
+    this.#access = options.access;
     this.#clock = options.clock;
-    this.#connection = options.connections.take(options.fresh);
+    this.#connection = options.access.take(options.fresh);
     this.#watchdog = new Watchdog(options.clock, (limit) => this.#fail(spentLimit(this.#lost(), limit)));
     this.#sentAtMs = options.clock.monotonicMs();
-    this.#watchdog.watch("connect", this.#config.settings.timeouts.connectMs);
+    this.#watchdog.watch("connect", this.#config.settings.timeouts.connectMs - options.waitedMs);
     const { target, headers, body } = options.request;
     this.#connection.dispatch({ path: target, method: this.#config.method, headers, body: body ?? null }, this);
   }
@@ -143,7 +144,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     }
     this.#complete = true;
     this.#watchdog[Symbol.dispose]();
-    this.#connections.giveBack(this.#connection);
+    this.#access.giveBack(this.#connection);
     this.#notify();
   }
 
@@ -167,7 +168,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#complete || this.#error !== undefined) return;
     this.#error = error;
     this.#watchdog[Symbol.dispose]();
-    this.#connections.destroy(this.#connection);
+    this.#access.destroy(this.#connection);
     this.#notify();
   }
 
@@ -188,9 +189,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
 /** What an exchange needs. */
 export interface ExchangeOptions {
   readonly config: HttpConfig;
-  readonly connections: Connections;
+  readonly access: OriginAccess;
   readonly clock: Clock;
   readonly request: HttpRequest;
   /** Use a connection that was never used. */
   readonly fresh: boolean;
+  /** Time it took until a connection might be had; it counts as time to connect. */
+  readonly waitedMs: number;
 }

@@ -2,15 +2,17 @@ import type { CallContext, ToolCall, UpstreamEvent, UpstreamResult } from "../..
 import type { Clock } from "../../core/clock.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { SecretSource } from "../../core/secrets.ts";
+import type { Slot } from "../../core/slots.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { type Answer, deltaReader, isStreamed, readBeginning, readResult } from "./answer.ts";
-import type { Connections } from "./connections.ts";
 import { decodedBody } from "./decompress.ts";
 import { type AnswerHead, Exchange, headerOf } from "./exchange.ts";
 import { reportExchange } from "./exchange-report.ts";
 import { effectOf, MAX_FAILURE_BYTES, statusFailure, unreadableFailure } from "./failure.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { parseMediaType } from "./media-type.ts";
+import type { OriginAccess } from "./origin-pools.ts";
+import { poolExhausted } from "./pool-refusal.ts";
 import { redirectOf } from "./redirects.ts";
 import { assembleRequest, type HttpRequest } from "./request.ts";
 import { signRequest } from "./sign-request.ts";
@@ -19,7 +21,7 @@ import { UnreadableAnswer } from "./unreadable-answer.ts";
 /** What the calls of one tool have in common. */
 export interface HttpCallEnvironment {
   readonly config: HttpConfig;
-  readonly connections: Connections;
+  readonly access: OriginAccess;
   readonly clock: Clock;
   readonly secrets: SecretSource;
   /** The calls that run, each from its first event to its last. */
@@ -31,6 +33,9 @@ export class HttpCall {
   readonly #environment: HttpCallEnvironment;
   readonly #call: ToolCall;
   readonly #context: CallContext;
+  /** Ends the wait for a connection. */
+  readonly #waiting = new AbortController();
+  #slot: Slot | undefined;
   #exchange: Exchange | undefined;
   #stopped: GatewayError | undefined;
 
@@ -44,6 +49,7 @@ export class HttpCall {
   stop(reason: unknown): void {
     this.#stopped ??= endedCall(reason, this.#exchange?.effect ?? "none");
     this.#exchange?.abort(this.#stopped);
+    this.#waiting.abort(this.#stopped);
   }
 
   /** Runs the call. Throws GatewayError only. */
@@ -60,6 +66,7 @@ export class HttpCall {
         yield* this.#validated(this.#sign(request));
         return;
       }
+      await this.#wait();
       const answer = yield* this.#answer(request);
       try {
         if (isStreamed(answer)) {
@@ -81,7 +88,21 @@ export class HttpCall {
       signal.removeEventListener("abort", onAbort);
       running.delete(this);
       this.#exchange?.close();
+      this.#slot?.[Symbol.dispose]();
     }
+  }
+
+  /** Waits until the call may have a connection; it has one at a time then, until it is over. */
+  async #wait(): Promise<void> {
+    const { config, access } = this.#environment;
+    const { connectMs } = config.settings.timeouts;
+    const names = { tool: config.tool.name, origin: config.endpoint.origin, connectMs };
+    const taken = access.slot({
+      signal: this.#waiting.signal,
+      maxWaitMs: connectMs,
+      refused: (refusal) => poolExhausted(names, refusal),
+    });
+    this.#slot = taken instanceof Promise ? await taken : taken;
   }
 
   #assemble(): HttpRequest {
@@ -131,8 +152,9 @@ export class HttpCall {
   }
 
   #send(request: HttpRequest, fresh: boolean): Exchange {
-    const { config, connections, clock } = this.#environment;
-    this.#exchange = new Exchange({ config, connections, clock, request, fresh });
+    const { config, access, clock } = this.#environment;
+    const waitedMs = this.#slot?.waitedMs ?? 0;
+    this.#exchange = new Exchange({ config, access, clock, request, fresh, waitedMs });
     return this.#exchange;
   }
 

@@ -3,6 +3,7 @@ import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "./body-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
+import type { DeclaredPool } from "./pool-limits.ts";
 import type { TextTemplate } from "./text-template.ts";
 import type { Endpoint, QueryPair } from "./url-template.ts";
 
@@ -80,6 +81,8 @@ export interface HttpConfig {
   readonly redirects: "none" | "same_origin";
   /** The endpoint's name may lead to private addresses. */
   readonly allowPrivate: boolean;
+  /** Limits of the connections to the origin. */
+  readonly pool: DeclaredPool;
   readonly rest: RestPlacement;
   /** Some declared parameter goes there. */
   readonly hasRest: boolean;

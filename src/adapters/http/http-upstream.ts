@@ -1,44 +1,31 @@
-import type { LookupFunction } from "node:net";
 import type { AdapterDeps, ProbeReport, Upstream, UpstreamTool } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Availability } from "../../core/tool.ts";
 import { cancellable } from "../shared/cancellable.ts";
-import { Connections } from "./connections.ts";
-import { Connector } from "./connector.ts";
 import { HttpCall, type HttpCallEnvironment } from "./http-call.ts";
 import type { HttpConfig } from "./http-config.ts";
+import type { OriginAccess } from "./origin-pools.ts";
 import { probeOrigin } from "./probe.ts";
-import { type ProxyEnvironment, routeTo } from "./proxy.ts";
 import { secretRefsOf } from "./secret-use.ts";
 
-/** What the way to an upstream depends on besides its declaration. */
-export interface NetworkOptions {
-  /** Finds the addresses of a name. */
-  readonly lookup: LookupFunction;
-  /** Where proxies are taken from. */
-  readonly environment: ProxyEnvironment;
-}
-
-/** An HTTP tool, with connections of its own. */
+/** An HTTP tool. */
 export class HttpUpstream implements Upstream {
   readonly #config: HttpConfig;
   readonly #deps: AdapterDeps;
-  readonly #connector: Connector;
+  readonly #access: OriginAccess;
   readonly #environment: HttpCallEnvironment;
   /** The secret that was missing when it was looked last. */
   #missingSecret: string | undefined;
   #closed = false;
 
-  constructor(config: HttpConfig, deps: AdapterDeps, { lookup, environment }: NetworkOptions) {
+  /** `access`: to the connections of its origin; the upstream owns it. */
+  constructor(config: HttpConfig, deps: AdapterDeps, access: OriginAccess) {
     this.#config = config;
     this.#deps = deps;
-    const { origin } = config.endpoint;
-    const route = routeTo(origin, environment);
-    this.#connector = new Connector({ origin, route, lookup: { allowPrivate: config.allowPrivate, lookup } });
+    this.#access = access;
     const { clock, secrets } = deps;
-    const connections = new Connections(this.#connector);
-    this.#environment = { config, connections, clock, secrets, running: new Set() };
+    this.#environment = { config, access, clock, secrets, running: new Set() };
     this.#missingSecret = this.#missing();
   }
 
@@ -68,14 +55,14 @@ export class HttpUpstream implements Upstream {
 
   probe(signal: AbortSignal): Promise<ProbeReport> {
     const { connectMs } = this.#config.settings.timeouts;
-    const options = { connector: this.#connector, limitMs: connectMs, clock: this.#deps.clock };
+    const options = { connector: this.#access.connector, limitMs: connectMs, clock: this.#deps.clock };
     return probeOrigin(options, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     for (const call of this.#environment.running) call.stop(this.#stopping());
-    await this.#environment.connections[Symbol.asyncDispose]();
+    await this.#access[Symbol.asyncDispose]();
   }
 
   /** The first secret that is not set. */

@@ -4,23 +4,50 @@ import { isJsonObject, type JsonValue, ownValue, stringifyJson } from "../../cor
 import { HTTP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureHttp } from "./configure.ts";
 import type { HttpConfig } from "./http-config.ts";
-import { HttpUpstream, type NetworkOptions } from "./http-upstream.ts";
+import { HttpUpstream } from "./http-upstream.ts";
+import { type NetworkOptions, OriginPools } from "./origin-pools.ts";
+import { DEFAULT_POOL, type PoolLimits } from "./pool-limits.ts";
 import { type Route, routeTo } from "./proxy.ts";
 
+/** What the adapter takes from outside. */
+export interface HttpAdapterOptions extends NetworkOptions {
+  /** Limits of the connections to an origin, where a declaration is silent. */
+  readonly pool: Partial<PoolLimits>;
+}
+
 /** The adapter for tools behind HTTP/1.1 APIs. Default: the system's lookup, and no proxies. */
-export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapter<HttpConfig> {
+export function createHttpAdapter(options: Partial<HttpAdapterOptions> = {}): Adapter<HttpConfig> {
   const { lookup = systemLookup, environment = {} } = options;
+  const standard: PoolLimits = { ...DEFAULT_POOL, ...options.pool };
+  const pools = new OriginPools({ lookup, environment });
   return {
     kind: "http",
     configSchema: HTTP_CONFIG_SCHEMA,
     configure: configureHttp,
-    explain: (config) => [...explainHttp(config), ...explainRoute(routeTo(config.endpoint.origin, environment))],
-    open: (config, deps) => Promise.resolve(new HttpUpstream(config, deps, { lookup, environment })),
+    explain: (config) => [
+      ...explainHttp(config),
+      ...explainPool({ ...standard, ...config.pool }),
+      ...explainRoute(routeTo(config.endpoint.origin, environment)),
+    ],
+    open: (config, deps) => {
+      const { origin } = config.endpoint;
+      const limits = { ...standard, ...config.pool };
+      const access = pools.open({ origin, allowPrivate: config.allowPrivate, limits, clock: deps.clock });
+      return Promise.resolve(new HttpUpstream(config, deps, access));
+    },
   };
 }
 
 /** Tools behind HTTP/1.1 APIs. */
 export const httpAdapter: Adapter<HttpConfig> = createHttpAdapter();
+
+function explainPool(limits: PoolLimits): readonly ExplainedSetting[] {
+  return [
+    { key: "pool.max_connections", value: String(limits.maxConnections) },
+    { key: "pool.max_waiting", value: String(limits.maxWaiting) },
+    { key: "pool.max_idle", value: String(limits.maxIdle) },
+  ];
+}
 
 /** The proxy, where there is one: without credentials. */
 function explainRoute(route: Route): readonly ExplainedSetting[] {

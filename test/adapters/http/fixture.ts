@@ -139,6 +139,8 @@ export interface ToolOptions {
   readonly lookup?: LookupFunction;
   /** Variables that proxies are taken from. */
   readonly proxies?: Record<string, string>;
+  /** One that other tools use too, instead of one with the two above. */
+  readonly adapter?: ReturnType<typeof createHttpAdapter>;
 }
 
 /** Compiles a declaration. */
@@ -185,10 +187,12 @@ export async function openTool(options: ToolOptions): Promise<Upstream> {
     changed: options.changed ?? (() => undefined),
   };
   const { lookup, proxies } = options;
-  const adapter = createHttpAdapter({
-    ...(lookup === undefined ? {} : { lookup }),
-    ...(proxies === undefined ? {} : { environment: proxies }),
-  });
+  const adapter =
+    options.adapter ??
+    createHttpAdapter({
+      ...(lookup === undefined ? {} : { lookup }),
+      ...(proxies === undefined ? {} : { environment: proxies }),
+    });
   return adapter.open(configured.config as never, deps, new AbortController().signal);
 }
 
