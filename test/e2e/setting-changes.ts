@@ -104,6 +104,12 @@ export const CHANGES: readonly Change[] = [
     seen: { headers: { "x-new": "old-token-0123456789" } },
   },
   {
+    key: "auth.query_name",
+    before: { auth: { query_name: "old", secret_ref: "OLD_TOKEN" } },
+    after: { auth: { query_name: "new", secret_ref: "OLD_TOKEN" } },
+    seen: { target: "/echo/auth.query_name?new=old-token-0123456789" },
+  },
+  {
     key: "auth.secret_ref",
     before: { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN" } },
     after: { auth: { header_name: "X-Key", secret_ref: "NEW_TOKEN" } },

@@ -129,18 +129,24 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     },
     auth: {
       type: "object",
-      required: ["header_name", "secret_ref"],
+      required: ["secret_ref"],
       additionalProperties: false,
-      description: "A secret, put into a header at each request.",
+      description: "A secret, put into a header or the query at each request.",
       properties: {
         header_name: { type: "string", minLength: 1, description: "Header that takes the secret." },
+        query_name: {
+          type: "string",
+          minLength: 1,
+          description:
+            "Query parameter that takes the secret instead of a header. URLs stand in logs of upstreams and proxies: " +
+            "use a header where the upstream takes one.",
+        },
         secret_ref: { type: "string", minLength: 1, description: "Name of the environment variable that holds it." },
         prefix: {
           type: "string",
           description:
             "Stands before the secret, such as `Bearer`; a space follows a prefix that ends in a letter or digit.",
         },
-        query_name: notYet("Query parameter that takes the secret."),
         type: notYet("Kind of credential."),
       },
     },

@@ -1,14 +1,16 @@
 import type { AdapterSettings, Configured } from "../../core/adapter.ts";
-import { isJsonObject, type JsonObject, ownValue } from "../../core/json.ts";
+import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
 import { type HttpMethod, METHODS, QUERY_STYLES } from "./config-schema.ts";
+import { claimQuery, configureAuth } from "./configure-auth.ts";
 import { BodyConfiguration } from "./configure-body.ts";
 import { configureSigning } from "./configure-signing.ts";
-import { DeclarationChecker, textOf } from "./declaration-checker.ts";
-import { headerBytes, spacedPrefix } from "./header-rules.ts";
+import { DeclarationChecker } from "./declaration-checker.ts";
+import { headerBytes } from "./header-rules.ts";
 import { isFixedHost } from "./host-lookup.ts";
-import type { HeaderAuth, HeaderTemplate, HttpConfig } from "./http-config.ts";
+import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
+import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { allowsNull } from "./param-schema.ts";
 import { declaredPool } from "./pool-limits.ts";
 import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
@@ -30,20 +32,23 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const endpoint = endpointOf(checker);
   const query = queryOf(checker);
   const queryStyle = QUERY_STYLES.find((style) => style === checker.text("query_style")) ?? "repeat";
-  const auth = authOf(checker);
+  const auth = configureAuth(checker);
+  const literals = literalCredentials(keys);
   const signing = configureSigning(checker);
   const headers = headersOf(checker);
   const bodies = new BodyConfiguration(checker, method);
   const body = bodies.body();
   const contentType = bodies.contentType(body);
   const unnamed = Object.keys(checker.params).filter((name) => !checker.named.has(name));
-  const queryNames = queryNamesOf([...(endpoint?.query ?? []), ...query], queryStyle);
+  const queryNames = new Set(queryNamesOf([...(endpoint?.query ?? []), ...query], queryStyle));
+  claimQuery(checker, auth, queryNames);
   const rest = bodies.rest(body, unnamed);
   if (rest === "query") checkQueryRest(checker, unnamed, queryNames);
   if (endpoint !== undefined) {
     checkAllowPrivate(checker, endpoint);
     checkUrlLength(checker, endpoint, query);
   }
+  checker.warnings.push(...literalCredentialNotes(literals));
   const { issues, warnings } = checker;
   if (endpoint === undefined || issues.length > 0) return { ok: false, issues };
   const config: HttpConfig = {
@@ -70,6 +75,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
       Object.keys(checker.params).filter((name) => allowsNull(ownValue(checker.params, name) ?? true)),
     ),
     readOnly: tool.hints.readOnly ?? (method === "GET" || method === "HEAD"),
+    literals: literals.map(({ value }) => value),
     declared: keys,
   };
   return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin };
@@ -114,15 +120,6 @@ function queryOf(checker: DeclarationChecker): QueryPair[] {
     checker.checkPair(parts, pointer, "query");
     return { name: encodePlain(name), parts };
   });
-}
-
-function authOf(checker: DeclarationChecker): HeaderAuth | undefined {
-  const auth = ownValue(checker.keys, "auth");
-  if (!isJsonObject(auth)) return undefined;
-  const headerName = textOf(ownValue(auth, "header_name"));
-  const prefix = textOf(ownValue(auth, "prefix"));
-  checker.claimHeader("/auth/header_name", headerName, prefix);
-  return { headerName, secretRef: textOf(ownValue(auth, "secret_ref")), prefix: spacedPrefix(prefix) };
 }
 
 function headersOf(checker: DeclarationChecker): HeaderTemplate[] {

@@ -1,8 +1,8 @@
 import type { UpstreamExchange } from "../../core/call.ts";
+import { isCredentialHeader, maskPairs, maskUrl } from "./credential-names.ts";
 import type { AnswerHead } from "./exchange.ts";
-import { isCredentialHeader } from "./header-rules.ts";
 import type { HttpConfig } from "./http-config.ts";
-import type { HttpRequest } from "./request.ts";
+import { type HttpRequest, sentTarget } from "./request.ts";
 
 const MASK = "***";
 
@@ -19,9 +19,11 @@ export function reportExchange(config: HttpConfig, request: HttpRequest, head?: 
   }
   return {
     method: config.method,
-    url: mask(config.endpoint.origin + request.target),
+    url: mask(maskUrl(config.endpoint.origin + sentTarget(request))),
     requestHeaders,
-    requestBody: firstCharacters(mask(request.body ?? "")),
+    requestBody: firstCharacters(
+      mask(config.body?.kind === "form" ? maskPairs(request.body ?? "") : (request.body ?? "")),
+    ),
     status: head?.status,
     responseHeaders: Object.entries(head?.headers ?? {}).flatMap(([name, values]) =>
       [values ?? []].flat().map((value): [string, string] => [name, isCredentialHeader(name) ? MASK : mask(value)]),
@@ -32,7 +34,7 @@ export function reportExchange(config: HttpConfig, request: HttpRequest, head?: 
 
 function shownHeader(config: HttpConfig, name: string, value: string): string {
   const { auth } = config;
-  if (auth !== undefined && name === auth.headerName.toLowerCase()) return auth.prefix + MASK;
+  if (auth?.place === "header" && name === auth.headerName.toLowerCase()) return auth.prefix + MASK;
   return isCredentialHeader(name) ? MASK : Buffer.from(value, "latin1").toString("utf8");
 }
 

@@ -8,7 +8,7 @@ import type { Connection } from "./connection.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "./lost-call.ts";
 import type { OriginAccess } from "./origin-pools.ts";
-import type { HttpRequest } from "./request.ts";
+import { type HttpRequest, sentTarget } from "./request.ts";
 
 /** Once as much waits for the reader, the upstream is read no further. */
 const READ_AHEAD_BYTES = 64 * 1024;
@@ -57,8 +57,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#watchdog = new Watchdog(options.clock, (limit) => this.#fail(spentLimit(this.#lost(), limit)));
     this.#sentAtMs = options.clock.monotonicMs();
     this.#watchdog.watch("connect", this.#config.settings.timeouts.connectMs - options.waitedMs);
-    const { target, headers, body } = options.request;
-    this.#connection.dispatch({ path: target, method: this.#config.method, headers, body: body ?? null }, this);
+    const { headers, body } = options.request;
+    this.#connection.dispatch(
+      { path: sentTarget(options.request), method: this.#config.method, headers, body: body ?? null },
+      this,
+    );
   }
 
   /** What the call may have changed so far. */

@@ -46,11 +46,6 @@ export function headerBytes(text: string): string {
   return /^[\t\x20-\x7e]*$/.test(text) ? text : Buffer.from(text, "utf8").toString("latin1");
 }
 
-/** Headers whose value lets someone in, whoever set it. */
-export function isCredentialHeader(name: string): boolean {
-  return /^(?:proxy-)?authorization$|^(?:set-)?cookie2?$|api-?key|token|secret|password|signature/i.test(name);
-}
-
 /** A prefix as it stands before a credential: with a space after one that ends in a letter or digit. */
 export function spacedPrefix(prefix: string): string {
   return /[\p{L}\p{N}]$/u.test(prefix) ? `${prefix} ` : prefix;

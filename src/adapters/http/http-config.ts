@@ -15,12 +15,15 @@ export interface HeaderTemplate {
 }
 
 /** Where the secret goes. */
-export interface HeaderAuth {
-  readonly headerName: string;
-  readonly secretRef: string;
-  /** Stands right before the secret; its space is in it. */
-  readonly prefix: string;
-}
+export type SecretAuth =
+  | {
+      readonly place: "header";
+      readonly headerName: string;
+      readonly secretRef: string;
+      /** Stands right before the secret; its space is in it. */
+      readonly prefix: string;
+    }
+  | { readonly place: "query"; readonly queryName: string; readonly secretRef: string };
 
 /** Names that stand in a signing template instead of parameters. */
 export const SIGNED_NAMES = ["method", "path", "query", "body", "timestamp", "nonce", "key_id"] as const;
@@ -75,7 +78,7 @@ export interface HttpConfig {
   readonly body: RequestBody | undefined;
   /** Of a body, where no entry of `headers` sets it. */
   readonly contentType: string;
-  readonly auth: HeaderAuth | undefined;
+  readonly auth: SecretAuth | undefined;
   readonly signing: RequestSigning | undefined;
   /** `same_origin`: a call that changes nothing follows redirects within its origin. */
   readonly redirects: "none" | "same_origin";
@@ -92,6 +95,8 @@ export interface HttpConfig {
   readonly keepsNull: ReadonlySet<string>;
   /** The call changes nothing, by its hints or by its method. */
   readonly readOnly: boolean;
+  /** Credentials that the declaration spells out; masked where a request is shown. */
+  readonly literals: readonly string[];
   /** The keys as they were declared, for explanations. */
   readonly declared: JsonObject;
 }

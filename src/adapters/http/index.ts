@@ -3,8 +3,10 @@ import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { isJsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
 import { HTTP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureHttp } from "./configure.ts";
-import type { HttpConfig } from "./http-config.ts";
+import { isCredentialName, maskFields, maskUrl } from "./credential-names.ts";
+import type { HttpConfig, SecretAuth } from "./http-config.ts";
 import { HttpUpstream } from "./http-upstream.ts";
+import { holdsReference, isOneParam } from "./literal-credentials.ts";
 import { type NetworkOptions, OriginPools } from "./origin-pools.ts";
 import { DEFAULT_POOL, type PoolLimits } from "./pool-limits.ts";
 import { type Route, routeTo } from "./proxy.ts";
@@ -61,6 +63,8 @@ function explainRoute(route: Route): readonly ExplainedSetting[] {
   }
 }
 
+const MASK = "***";
+
 /** Where arguments go that no template names, in words for people. */
 const UNNAMED_ARGUMENTS = { query: "query", body: "JSON body", nowhere: "refused" } as const;
 
@@ -69,25 +73,18 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
   const { declared, auth } = config;
   const settings: ExplainedSetting[] = [
     { key: "method", value: config.method },
-    { key: "endpoint", value: shown(ownValue(declared, "endpoint")) },
+    { key: "endpoint", value: maskUrl(shown(ownValue(declared, "endpoint")), isOneParam) },
   ];
   for (const [name, value] of entriesOf(ownValue(declared, "query")))
-    settings.push({ key: `query.${name}`, value: shown(value) });
-  for (const [name] of entriesOf(ownValue(declared, "headers")))
-    settings.push({ key: `headers.${name}`, value: "***" });
+    settings.push({ key: `query.${name}`, value: shownField(name, value) });
+  for (const [name] of entriesOf(ownValue(declared, "headers"))) settings.push({ key: `headers.${name}`, value: MASK });
   for (const [name, value] of entriesOf(ownValue(declared, "form")))
-    settings.push({ key: `form.${name}`, value: shown(value) });
+    settings.push({ key: `form.${name}`, value: shownField(name, value) });
   for (const key of ["query_style", "content_type", "body", "request_body"]) {
     const value = ownValue(declared, key);
-    if (value !== undefined) settings.push({ key, value: shown(value) });
+    if (value !== undefined) settings.push({ key, value: shown(maskFields(value, holdsReference)) });
   }
-  if (auth !== undefined) {
-    settings.push(
-      { key: "auth.header_name", value: auth.headerName },
-      { key: "auth.secret_ref", value: auth.secretRef },
-    );
-    if (auth.prefix !== "") settings.push({ key: "auth.prefix", value: auth.prefix.trimEnd() });
-  }
+  if (auth !== undefined) settings.push(...explainAuth(auth));
   for (const [name, value] of entriesOf(ownValue(declared, "signing")))
     settings.push({ key: `signing.${name}`, value: shown(value) });
   for (const key of ["redirects", "allow_private"]) {
@@ -96,6 +93,18 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
   }
   settings.push({ key: "unnamed_arguments", value: UNNAMED_ARGUMENTS[config.rest] });
   return settings;
+}
+
+function explainAuth(auth: SecretAuth): readonly ExplainedSetting[] {
+  const secret = { key: "auth.secret_ref", value: auth.secretRef };
+  if (auth.place === "query") return [{ key: "auth.query_name", value: auth.queryName }, secret];
+  const header = { key: "auth.header_name", value: auth.headerName };
+  return auth.prefix === "" ? [header, secret] : [header, secret, { key: "auth.prefix", value: auth.prefix.trimEnd() }];
+}
+
+function shownField(name: string, value: JsonValue): string {
+  const text = shown(value);
+  return isCredentialName(name) && !isOneParam(text) ? MASK : text;
 }
 
 function entriesOf(map: JsonValue | undefined): [string, JsonValue][] {

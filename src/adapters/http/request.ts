@@ -12,8 +12,10 @@ import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts"
 
 /** A request ready to be sent. */
 export interface HttpRequest {
-  /** Path and query, encoded. */
+  /** Path and query, encoded, without the secret. */
   readonly target: string;
+  /** Query pair with the secret, encoded: goes with every request, a redirected one too. */
+  readonly secretPair: string | undefined;
   /** Name and value in turn. */
   readonly headers: string[];
   readonly body: string | undefined;
@@ -43,8 +45,7 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
     if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
     if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
       headers.push("traceparent", sources.traceparent);
-    const masked = addSecret(config, sources.secrets, headers);
-    return { target, headers, body, masked };
+    return { target, headers, body, ...placeSecret(config, sources.secrets, headers) };
   } catch (error) {
     if (!(error instanceof ValueRefused)) throw error;
     const text = `${config.tool.name}: argument \`${error.param}\` ${error.message}; the upstream was not reached`;
@@ -126,14 +127,32 @@ function fillHeaders(config: HttpConfig, args: JsonObject): string[] {
   return headers;
 }
 
-/** Adds the secret's header, last. Resolved at each request, so that a changed secret is in force at once. */
-function addSecret({ auth, tool }: HttpConfig, secrets: SecretSource, headers: string[]): readonly string[] {
-  if (auth === undefined) return [];
+/** Path and query as they are sent. A redirect may have brought the secret along already. */
+export function sentTarget({ target, secretPair }: HttpRequest): string {
+  if (secretPair === undefined) return target;
+  const [path = "", ...rest] = target.split("?");
+  const query = rest.join("?");
+  const name = secretPair.slice(0, secretPair.indexOf("=") + 1);
+  const others = query.split("&").filter((pair) => pair !== "" && !pair.startsWith(name));
+  return `${path}?${[...others, secretPair].join("&")}`;
+}
+
+/** Puts the secret where it goes. Resolved at each request, so that a changed secret is in force at once. */
+function placeSecret(
+  { auth, tool, literals }: HttpConfig,
+  secrets: SecretSource,
+  headers: string[],
+): Pick<HttpRequest, "secretPair" | "masked"> {
+  if (auth === undefined) return { secretPair: undefined, masked: literals };
   const secret = secretValue(tool.name, auth.secretRef, secrets);
+  const masked = [...literals, secret];
+  if (auth.place === "query") {
+    return { secretPair: `${encodePlain(auth.queryName)}=${encodePlain(secret)}`, masked };
+  }
   if (holdsControl(secret)) {
     const why = "holds a line break or control character, which no header can carry";
     throw unusableSecret(tool.name, auth.secretRef, why);
   }
   headers.push(auth.headerName, headerBytes(auth.prefix + secret));
-  return [secret];
+  return { secretPair: undefined, masked };
 }

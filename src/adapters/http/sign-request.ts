@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { headerBytes } from "./header-rules.ts";
 import type { HttpConfig, RequestSigning, SIGNED_NAMES } from "./http-config.ts";
-import type { HttpRequest } from "./request.ts";
+import { type HttpRequest, sentTarget } from "./request.ts";
 import { secretValue } from "./secret-use.ts";
 import type { TextTemplate } from "./text-template.ts";
 
@@ -25,7 +25,7 @@ export function signRequest(config: HttpConfig, request: HttpRequest, sources: S
   const key = secretValue(tool.name, signing.secretRef, sources.secrets);
   const timestamp = timestampText(sources.clock.now(), signing.timestampFormat);
   const nonce = randomUUID();
-  const [path = "", ...query] = request.target.split("?");
+  const [path = "", ...query] = sentTarget(request).split("?");
   const values = new Map<string, string>([
     ["method", method],
     ["path", path],

@@ -1,8 +1,13 @@
+import { createHmac } from "node:crypto";
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { httpAdapter } from "../../../src/adapters/http/index.ts";
+import type { JsonObject } from "../../../src/core/json.ts";
 import {
   call,
+  configure,
   openTool,
+  problemsOf,
   sendJson,
   startJsonUpstream,
   startRawUpstream,
@@ -174,4 +179,101 @@ test("a call that is not to be explained has no exchange", async () => {
   await using upstream = await startJsonUpstream();
   await using tool = await openTool(secretTool(upstream.origin));
   expect((await call(tool)).exchange).toBeUndefined();
+});
+
+test("a secret in the query goes out with every request, a redirected one too, and never shows [K-D01, U-D07]", async () => {
+  await using upstream = await startUpstream((response, { target }) => {
+    if (target.startsWith("/o?")) response.writeHead(302, { location: "/moved?b=2" }).end();
+    else sendJson(response, 200, { seen: target });
+  });
+  const spaced = { ORDER_API_TOKEN: "sk live/0123456789" };
+  const inQuery = { query_name: "api key", secret_ref: "ORDER_API_TOKEN" };
+  const signing = {
+    algorithm: "hmac-sha256",
+    secret_ref: "ORDER_API_TOKEN",
+    header_name: "X-Sign",
+    content: "{query}",
+  };
+  const keys = { endpoint: `${upstream.origin}/o?a=1`, auth: inQuery, signing };
+  await using tool = await openTool({ keys, environment: spaced });
+  const { exchanges, error } = await call(tool, {}, { explain: true });
+  expect(error).toBeUndefined();
+  expect(upstream.requests.map(({ target }) => target)).toEqual([
+    "/o?a=1&api%20key=sk%20live%2F0123456789",
+    "/moved?b=2&api%20key=sk%20live%2F0123456789",
+  ]);
+  for (const [i, { headers, target }] of upstream.requests.entries()) {
+    const query = target.split("?")[1] ?? "";
+    expect(headers["x-sign"], String(i)).toBe(createHmac("sha256", spaced.ORDER_API_TOKEN).update(query).digest("hex"));
+  }
+  expect(exchanges.map(({ url }) => url)).toEqual([
+    `${upstream.origin}/o?a=1&api%20key=***`,
+    `${upstream.origin}/moved?b=2&api%20key=***`,
+  ]);
+  expect(JSON.stringify(exchanges)).not.toContain("0123456789");
+});
+
+test("a secret is sent in one place, and nothing else sets its query parameter", () => {
+  const endpoint = "http://127.0.0.1/?k=1";
+  const problems = (place: JsonObject): string[] =>
+    problemsOf({ keys: { endpoint, auth: { secret_ref: "S", ...place } }, params: { token: {} } });
+  const one = "/auth takes one of `header_name` and `query_name`: where the secret goes";
+  expect(problems({})).toEqual([one]);
+  expect(problems({ header_name: "X-Key", query_name: "q" })).toEqual([one]);
+  expect(problems({ query_name: "k" })).toEqual(["/auth/query_name query parameter `k` is set twice"]);
+  expect(problems({ query_name: "q", prefix: "Bearer" })).toEqual([
+    "/auth/prefix has no effect: it stands before the secret in a header",
+  ]);
+  expect(problems({ query_name: "token" })).toEqual([
+    "/endpoint the declaration sets query parameter `token`, and parameter `token` would set it too; write `token={token}`",
+  ]);
+});
+
+test("a credential that is written out is warned of by its place, and masked wherever the declaration shows", async () => {
+  const literal = "written-out-0123";
+  await using upstream = await startUpstream((response) => {
+    response.setHeader("x-echo", literal);
+    sendJson(response, 200, {});
+  });
+  const keys: JsonObject = {
+    endpoint: `${upstream.origin}/o?api_key=${literal}&sort_key=name&sig={sig}`,
+    method: "POST",
+    query: { access_token: literal, token: "{sig}", page_token: "7" },
+    headers: { Authorization: `Bearer ${literal}`, "X-Trace": "a" },
+    body: { login: { password: literal, secret: "$sig" }, tokens: 3 },
+  };
+  const options: ToolOptions = { keys, params: { sig: { type: "string" } } };
+  const configured = configure(options);
+  if (!configured.ok) throw new Error(JSON.stringify(configured.issues));
+  expect(configured.warnings.map(({ pointer }) => pointer)).toEqual([
+    "/endpoint",
+    "/query/access_token",
+    "/headers/Authorization",
+    "/body/login/password",
+  ]);
+  expect(configured.warnings[0]?.message).toBe(
+    "query parameter `api_key` looks like a credential that is written out: put it into an environment variable, " +
+      "and name that in `auth.secret_ref`",
+  );
+  const settings = httpAdapter.explain(configured.config as never);
+  expect(JSON.stringify(settings)).not.toContain(literal);
+  expect(Object.fromEntries(settings.map(({ key, value }) => [key, value]))).toMatchObject({
+    endpoint: `${upstream.origin}/o?api_key=***&sort_key=name&sig={sig}`,
+    "query.access_token": "***",
+    "query.token": "{sig}",
+    "query.page_token": "7",
+    body: '{"login":{"password":"***","secret":"$sig"},"tokens":3}',
+  });
+  await using tool = await openTool(options);
+  const { exchange } = await call(tool, { sig: "s1" }, { explain: true });
+  expect(JSON.stringify(exchange)).not.toContain(literal);
+  expect(exchange?.url).toBe(
+    `${upstream.origin}/o?api_key=***&sort_key=name&sig=***&access_token=***&token=***&page_token=7`,
+  );
+  expect(upstream.requests[0]?.target).toContain(`api_key=${literal}`);
+
+  const form = configure({ keys: { endpoint: upstream.origin, method: "POST", form: { password: literal } } });
+  if (!form.ok) throw new Error("refused");
+  expect(form.warnings.map(({ pointer }) => pointer)).toEqual(["/form/password"]);
+  expect(JSON.stringify(httpAdapter.explain(form.config as never))).not.toContain(literal);
 });
