@@ -93,6 +93,10 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
         pattern: { type: "string", description: "Regular expression that a text must match." },
         minLength: { type: "integer", minimum: 0, description: "Fewest characters of a text." },
         maxLength: { type: "integer", minimum: 0, description: "Most characters of a text." },
+        contentEncoding: {
+          enum: ["base64"],
+          description: "That a text is base64, which stands for bytes, such as those of a file to send.",
+        },
         minimum: { type: "number", description: "Least value of a number." },
         maximum: { type: "number", description: "Greatest value of a number." },
         items: { type: "object", description: "JSON Schema of the entries of an array." },

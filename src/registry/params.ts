@@ -20,6 +20,7 @@ const KEYWORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonl
   ["pattern", ["string"]],
   ["minLength", ["string"]],
   ["maxLength", ["string"]],
+  ["contentEncoding", ["string"]],
   ["minimum", ["integer", "number"]],
   ["maximum", ["integer", "number"]],
   ["items", ["array"]],

@@ -64,6 +64,7 @@ const PARAM_CHANGES: readonly ParamChange[] = [
   param("pattern", [{ pattern: "^a" }, { pattern: "^b" }], sentAs("b"), { p: "b" }),
   param("minLength", [{ minLength: 2 }, { minLength: 1 }], sentAs("b"), { p: "b" }),
   param("maxLength", [{ maxLength: 1 }, { maxLength: 2 }], sentAs("bb"), { p: "bb" }),
+  param("contentEncoding", [{}, { contentEncoding: "base64" }], listedAs({ contentEncoding: "base64" })),
   inBody("string", "nullable", [false, true], null),
   inBody("integer", "minimum", [6, 5], 5),
   inBody("integer", "maximum", [4, 5], 5),

@@ -139,6 +139,12 @@ export const CHANGES: readonly Change[] = [
     after: { method: "POST", form: { a: "2" } },
     seen: { body: "a=2" },
   },
+  {
+    key: "multipart",
+    before: { method: "POST", multipart: { a: "1" } },
+    after: { method: "POST", multipart: { a: "2" } },
+    seen: { body: expect.stringContaining('name="a"\r\n\r\n2\r\n') },
+  },
   signing(
     "algorithm",
     { algorithm: "hmac-sha512" },

@@ -79,6 +79,47 @@ const SIGNING: JsonObject = {
   },
 };
 
+const MULTIPART: JsonObject = {
+  type: "object",
+  minProperties: 1,
+  description:
+    "Parts of a form by name, sent as `multipart/form-data` instead of a `body`: a text with `{param}`, or a map with " +
+    "one of `text`, `json` and `file`. A part whose argument is absent is left out.",
+  additionalProperties: {
+    type: ["string", "object"],
+    additionalProperties: false,
+    properties: {
+      text: { type: "string", description: "Text with `{param}`; a list alone makes a part of each of its entries." },
+      json: {
+        type: ["object", "array", "string"],
+        description: "JSON with `$param`, as in `body`.",
+      },
+      file: {
+        type: "string",
+        description: "`{param}` alone: a parameter with `contentEncoding: base64` that holds the file's bytes.",
+      },
+      filename: {
+        type: "string",
+        minLength: 1,
+        description:
+          "Name of the file, which may hold `{param}`; default: the part's name. Only the last step of a path is sent.",
+      },
+      content_type: {
+        type: "string",
+        minLength: 1,
+        description:
+          "Content type of the part; of a file it may hold `{param}`. Default: none for text, `application/json`, " +
+          "`application/octet-stream` for a file.",
+      },
+      max_bytes: {
+        type: "integer",
+        minimum: 1,
+        description: "Most bytes of the file; `limits.request_bytes` bounds it too.",
+      },
+    },
+  },
+};
+
 /** Keys of an HTTP tool. */
 export const HTTP_CONFIG_SCHEMA: JsonObject = {
   type: "object",
@@ -127,6 +168,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
         "Form fields by name, sent as `application/x-www-form-urlencoded` instead of a `body`. A value may hold " +
         "`{param}`, as in `query`.",
     },
+    multipart: MULTIPART,
     auth: {
       type: "object",
       required: ["secret_ref"],
@@ -165,8 +207,6 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
         "Whether the endpoint's host name may lead to a private, loopback, link-local or metadata address. An " +
         "address or `localhost` written in `endpoint` needs no leave.",
     },
-    multipart: notYet("Multipart form as body."),
-    files: notYet("Files to send."),
     proxy: notYet("Proxy to go through."),
     tls: notYet("Certificates to trust and to show."),
     pool: {

@@ -1,18 +1,18 @@
 import { ownValue } from "../../core/json.ts";
 import { compileBody } from "./body-template.ts";
 import type { HttpMethod } from "./config-schema.ts";
+import { configureMultipart } from "./configure-multipart.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
-import { holdsControl } from "./header-rules.ts";
 import type { RequestBody, RestPlacement } from "./http-config.ts";
-import { isHtml, isJson, isXml, parseMediaType } from "./media-type.ts";
+import { isHtml, isJson, isMediaType, isXml, parseMediaType } from "./media-type.ts";
 import { unescapableParams } from "./text-body.ts";
 import { parseDollars } from "./text-template.ts";
 import { compileQueryValue, encodePlain } from "./url-template.ts";
 
-const FORM_TYPE = "application/x-www-form-urlencoded";
+/** Keys that declare a body, of which one counts. */
+const BODY_KEYS = ["body", "request_body", "form", "multipart"] as const;
 
-/** A type with parameters. Source: RFC 9110, section 8.3.1. */
-const MEDIA_TYPE = /^[!#$&^_.+\-\w]+\/[!#$&^_.+\-\w]+(?:\s*;\s*[!#$&^_.+\-\w]+=(?:[!#$&^_.+\-\w]+|"[^"\\]*"))*$/;
+const FORM_TYPE = "application/x-www-form-urlencoded";
 
 /** Compiles what a declaration says of the request's body. */
 export class BodyConfiguration {
@@ -21,13 +21,13 @@ export class BodyConfiguration {
   /** `content_type` as declared. */
   readonly #declaredType: string | undefined;
   /** Key that declares the body. */
-  readonly #key: "body" | "request_body" | "form" | undefined;
+  readonly #key: (typeof BODY_KEYS)[number] | undefined;
 
   constructor(checker: DeclarationChecker, method: HttpMethod) {
     this.#checker = checker;
     this.#method = method;
     this.#declaredType = checker.text("content_type");
-    this.#key = (["body", "request_body", "form"] as const).find((key) => ownValue(checker.keys, key) !== undefined);
+    this.#key = BODY_KEYS.find((key) => ownValue(checker.keys, key) !== undefined);
   }
 
   /** The body that is declared. */
@@ -36,10 +36,11 @@ export class BodyConfiguration {
     if (this.#key === undefined) return undefined;
     this.#checkMethod(`/${this.#key}`);
     if (this.#key === "form") return this.#form();
+    if (this.#key === "multipart") return { kind: "multipart", parts: configureMultipart(this.#checker) };
     return this.#isJson() ? this.#json(this.#key) : this.#text(this.#key);
   }
 
-  /** The content type of the request's body. */
+  /** The content type of the request's body; a multipart one says it by itself. */
   contentType(body: RequestBody | undefined): string {
     if (body?.kind === "form") return FORM_TYPE;
     const type = this.#declaredType ?? "application/json";
@@ -51,10 +52,9 @@ export class BodyConfiguration {
   rest(body: RequestBody | undefined, unnamed: readonly string[]): RestPlacement {
     if (body !== undefined) {
       for (const name of unnamed) {
-        const mend =
-          body.kind === "form"
-            ? `\`{${name}}\` in the form or the URL`
-            : `\`$${name}\` in the body or \`{${name}}\` in the URL`;
+        const mend = this.#isForm()
+          ? `\`{${name}}\` in the form or the URL`
+          : `\`$${name}\` in the body or \`{${name}}\` in the URL`;
         this.#checker.issue(`/${this.#key ?? ""}`, `parameter \`${name}\` stands nowhere; write ${mend}`);
       }
       return "nowhere";
@@ -67,6 +67,10 @@ export class BodyConfiguration {
     return this.#method !== "GET" && this.#method !== "HEAD" && this.#method !== "DELETE";
   }
 
+  #isForm(): boolean {
+    return this.#key === "form" || this.#key === "multipart";
+  }
+
   #isJson(): boolean {
     return this.#declaredType === undefined || isJson(parseMediaType(this.#declaredType));
   }
@@ -76,8 +80,9 @@ export class BodyConfiguration {
     if (this.#key === "body" && ownValue(keys, "request_body") !== undefined) {
       this.#checker.issue("/request_body", "`body` and `request_body` are the same key; set only one of them");
     }
-    if (this.#key !== "form" && this.#key !== undefined && ownValue(keys, "form") !== undefined) {
-      this.#checker.issue("/form", `a request has one body; set either \`${this.#key}\` or \`form\``);
+    for (const other of ["form", "multipart"] as const) {
+      if (this.#key === undefined || this.#key === other || ownValue(keys, other) === undefined) continue;
+      this.#checker.issue(`/${other}`, `a request has one body; set either \`${this.#key}\` or \`${other}\``);
     }
     this.#checkType();
     this.#checkTypeHeader();
@@ -91,12 +96,13 @@ export class BodyConfiguration {
   }
 
   #typeProblem(type: string): string | undefined {
-    if (!MEDIA_TYPE.test(type) || holdsControl(type)) return `\`${type}\` is no content type, such as application/xml`;
+    if (!isMediaType(type)) return `\`${type}\` is no content type, such as application/xml`;
     const { name, charset } = parseMediaType(type);
     if (name === FORM_TYPE) return "a form is declared by `form`, and sets its content type itself";
-    if (name.startsWith("multipart/")) return "multipart bodies are not supported yet";
+    if (name.startsWith("multipart/"))
+      return "a multipart form is declared by `multipart`, and sets its content type itself";
     if (charset !== undefined && charset.toLowerCase() !== "utf-8") return "bodies are sent in UTF-8 only";
-    if (this.#key === "form") return "a form sets its content type itself; remove `content_type`";
+    if (this.#isForm()) return "a form sets its content type itself; remove `content_type`";
     if (this.#key !== undefined) return undefined;
     if (!this.#sendsRest()) return "the request has no body that it could be the type of; add `body`";
     return this.#isJson() ? undefined : "a body of this type must be declared as a text; add `body`";
@@ -107,7 +113,7 @@ export class BodyConfiguration {
     if (entry === undefined) return;
     const [, text, pointer] = entry;
     if (this.#declaredType !== undefined) this.#checker.issue(pointer, "the content type is set by `content_type` too");
-    else if (this.#key === "form") this.#checker.issue(pointer, "a form sets its content type itself");
+    else if (this.#isForm()) this.#checker.issue(pointer, "a form sets its content type itself");
     else if (!/json/i.test(text)) {
       const message =
         "bodies are sent as JSON, so the content type must be a JSON one; for a text body use `content_type`";

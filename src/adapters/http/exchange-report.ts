@@ -21,15 +21,18 @@ export function reportExchange(config: HttpConfig, request: HttpRequest, head?: 
     method: config.method,
     url: mask(maskUrl(config.endpoint.origin + sentTarget(request))),
     requestHeaders,
-    requestBody: firstCharacters(
-      mask(config.body?.kind === "form" ? maskPairs(request.body ?? "") : (request.body ?? "")),
-    ),
+    requestBody: firstCharacters(mask(shownBody(config, request))),
     status: head?.status,
     responseHeaders: Object.entries(head?.headers ?? {}).flatMap(([name, values]) =>
       [values ?? []].flat().map((value): [string, string] => [name, isCredentialHeader(name) ? MASK : mask(value)]),
     ),
     firstByteMs: head?.firstByteMs,
   };
+}
+
+function shownBody({ body: declared }: HttpConfig, { body = "" }: HttpRequest): string {
+  if (typeof body !== "string") return body.shown;
+  return declared?.kind === "form" ? maskPairs(body) : body;
 }
 
 function shownHeader(config: HttpConfig, name: string, value: string): string {

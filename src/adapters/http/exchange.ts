@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import type { Effect } from "../../core/effect.ts";
@@ -9,6 +10,7 @@ import type { HttpConfig } from "./http-config.ts";
 import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "./lost-call.ts";
 import type { OriginAccess } from "./origin-pools.ts";
 import { type HttpRequest, sentTarget } from "./request.ts";
+import type { RequestPayload } from "./streamed-body.ts";
 
 /** Once as much waits for the reader, the upstream is read no further. */
 const READ_AHEAD_BYTES = 64 * 1024;
@@ -59,7 +61,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#watchdog.watch("connect", this.#config.settings.timeouts.connectMs - options.waitedMs);
     const { headers, body } = options.request;
     this.#connection.dispatch(
-      { path: sentTarget(options.request), method: this.#config.method, headers, body: body ?? null },
+      { path: sentTarget(options.request), method: this.#config.method, headers, body: payloadOf(body) },
       this,
     );
   }
@@ -187,6 +189,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#wake = undefined;
     wake?.();
   }
+}
+
+/** As undici takes it: an iterable is read as fast as it is sent. */
+function payloadOf(body: RequestPayload | undefined): string | Readable | null {
+  if (body === undefined || typeof body === "string") return body ?? null;
+  return Readable.from(body.pieces(), { objectMode: false });
 }
 
 /** What an exchange needs. */

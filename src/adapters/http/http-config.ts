@@ -3,6 +3,7 @@ import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "./body-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
+import type { MultipartPart } from "./multipart-body.ts";
 import type { DeclaredPool } from "./pool-limits.ts";
 import type { TextTemplate } from "./text-template.ts";
 import type { Endpoint, QueryPair } from "./url-template.ts";
@@ -49,6 +50,7 @@ export interface RequestSigning {
 export type RequestBody =
   | { readonly kind: "json"; readonly template: BodyTemplate }
   | { readonly kind: "form"; readonly pairs: readonly QueryPair[] }
+  | { readonly kind: "multipart"; readonly parts: readonly MultipartPart[] }
   /** `markup`: arguments are escaped as XML and HTML have it. */
   | { readonly kind: "text"; readonly parts: TextTemplate; readonly markup: boolean };
 

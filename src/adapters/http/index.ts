@@ -80,7 +80,7 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
   for (const [name] of entriesOf(ownValue(declared, "headers"))) settings.push({ key: `headers.${name}`, value: MASK });
   for (const [name, value] of entriesOf(ownValue(declared, "form")))
     settings.push({ key: `form.${name}`, value: shownField(name, value) });
-  for (const key of ["query_style", "content_type", "body", "request_body"]) {
+  for (const key of ["query_style", "content_type", "body", "request_body", "multipart"]) {
     const value = ownValue(declared, key);
     if (value !== undefined) settings.push({ key, value: shown(maskFields(value, holdsReference)) });
   }

@@ -31,6 +31,14 @@ const LINE_NAMES = new Set([
   "application/stream+json",
 ]);
 
+/** A type with parameters. Source: RFC 9110, section 8.3.1. */
+const MEDIA_TYPE = /^[!#$&^_.+\-\w]+\/[!#$&^_.+\-\w]+(?:\s*;\s*[!#$&^_.+\-\w]+=(?:[!#$&^_.+\-\w]+|"[^"\\]*"))*$/;
+
+/** Whether a text is a content type as it may stand in a header. */
+export function isMediaType(text: string): boolean {
+  return MEDIA_TYPE.test(text) && !/\p{Cc}/u.test(text);
+}
+
 /** Parses a Content-Type header. Source: RFC 9110, section 8.3. */
 export function parseMediaType(header: string | undefined): MediaType {
   const [name = "", ...params] = (header ?? "").split(";");

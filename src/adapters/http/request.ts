@@ -4,8 +4,10 @@ import type { SecretSource } from "../../core/secrets.ts";
 import { bodyValue, fillBody } from "./body-template.ts";
 import { headerBytes, holdsControl } from "./header-rules.ts";
 import type { HttpConfig, RequestBody } from "./http-config.ts";
+import { fillMultipart } from "./multipart-body.ts";
 import { checkLength, lengthOfAll, MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
 import { secretValue, unusableSecret } from "./secret-use.ts";
+import type { RequestPayload } from "./streamed-body.ts";
 import { fillTextBody } from "./text-body.ts";
 import { fillText, namesIn, ValueRefused } from "./text-template.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
@@ -18,7 +20,7 @@ export interface HttpRequest {
   readonly secretPair: string | undefined;
   /** Name and value in turn. */
   readonly headers: string[];
-  readonly body: string | undefined;
+  readonly body: RequestPayload | undefined;
   /** What is masked where the request is shown: secrets, and what was made of them. */
   readonly masked: readonly string[];
 }
@@ -42,7 +44,9 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
     const target = fillTarget(config, args);
     const body = fillRequestBody(config, args);
     const headers = fillHeaders(config, args);
-    if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
+    if (typeof body === "object") {
+      headers.push("content-type", body.contentType, "content-length", String(body.length));
+    } else if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
     if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
       headers.push("traceparent", sources.traceparent);
     return { target, headers, body, ...placeSecret(config, sources.secrets, headers) };
@@ -75,7 +79,7 @@ function fillTarget(config: HttpConfig, args: JsonObject): string {
   return target;
 }
 
-function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefined {
+function fillRequestBody(config: HttpConfig, args: JsonObject): RequestPayload | undefined {
   if (config.body !== undefined) {
     const [extra] = restOf(config, args);
     if (extra !== undefined) throw new ValueRefused(extra, "has no place in the request");
@@ -92,7 +96,7 @@ function fillRequestBody(config: HttpConfig, args: JsonObject): string | undefin
   return stringifyJson(Object.fromEntries(entries));
 }
 
-function fillDeclaredBody(body: RequestBody, config: HttpConfig, args: JsonObject): string | undefined {
+function fillDeclaredBody(body: RequestBody, config: HttpConfig, args: JsonObject): RequestPayload | undefined {
   switch (body.kind) {
     case "json": {
       const value = fillBody(body.template, args, config.keepsNull);
@@ -101,6 +105,8 @@ function fillDeclaredBody(body: RequestBody, config: HttpConfig, args: JsonObjec
     case "form":
       // A form writes a space as `+`. Source: https://url.spec.whatwg.org/#urlencoded-serializing.
       return fillQuery(body.pairs, args, config.queryStyle).slice(1).replaceAll("%20", "+");
+    case "multipart":
+      return fillMultipart(body.parts, args, config.keepsNull);
     case "text":
       return fillTextBody(body.parts, args, body.markup);
   }

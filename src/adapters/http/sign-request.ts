@@ -30,12 +30,18 @@ export function signRequest(config: HttpConfig, request: HttpRequest, sources: S
     ["method", method],
     ["path", path],
     ["query", query.join("?")],
-    ["body", request.body ?? ""],
+    ["body", typeof request.body === "string" ? request.body : ""],
     ["timestamp", timestamp],
     ["nonce", nonce],
     ["key_id", signing.keyId],
   ] satisfies readonly (readonly [(typeof SIGNED_NAMES)[number], string])[]);
-  const signature = createHmac(signing.hash, key).update(fill(signing.content, values)).digest(signing.encoding);
+  const mac = createHmac(signing.hash, key);
+  for (const part of signing.content) {
+    if (typeof part === "object" && part.param === "body" && typeof request.body === "object") {
+      for (const piece of request.body.pieces()) mac.update(piece);
+    } else mac.update(fill([part], values));
+  }
+  const signature = mac.digest(signing.encoding);
   const headers = [...request.headers];
   if (signing.timestampHeader !== undefined) headers.push(signing.timestampHeader, timestamp);
   if (signing.nonceHeader !== undefined) headers.push(signing.nonceHeader, nonce);

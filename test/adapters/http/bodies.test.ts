@@ -63,7 +63,7 @@ test.for([
   ["xml", "`xml` is no content type, such as application/xml"],
   ["text/plain\r\nX: 1", "`text/plain\r\nX: 1` is no content type, such as application/xml"],
   ["application/x-www-form-urlencoded", "a form is declared by `form`, and sets its content type itself"],
-  ["multipart/form-data; boundary=x", "multipart bodies are not supported yet"],
+  ["multipart/form-data; boundary=x", "a multipart form is declared by `multipart`, and sets its content type itself"],
   ["text/xml; charset=gbk", "bodies are sent in UTF-8 only"],
 ] as const)("content type %j is refused", ([type, message]) => {
   const keys = { endpoint: ENDPOINT, method: "POST", body: "x", content_type: type };

@@ -242,7 +242,7 @@ test("all problems of a declaration are reported at once", () => {
 test("the schema marks what is known and not supported yet", () => {
   const properties = httpAdapter.configSchema["properties"] as Record<string, JsonObject>;
   const later = Object.keys(properties).filter((key) => properties[key]?.["x-not-supported"] === true);
-  expect(later).toEqual(expect.arrayContaining(["multipart", "files", "proxy", "tls"]));
+  expect(later).toEqual(expect.arrayContaining(["proxy", "tls"]));
 });
 
 test("the explanation shows where things go, and no header value [K-D05]", async () => {

@@ -26,7 +26,9 @@ export interface SeenRequest {
   readonly target: string;
   /** Names in lower case. */
   readonly headers: IncomingMessage["headers"];
+  /** Its bytes as UTF-8. */
   readonly body: string;
+  readonly bytes: Buffer;
 }
 
 /** A real HTTP server on loopback. */
@@ -47,9 +49,9 @@ export async function startUpstream(respond: Respond, host = "127.0.0.1"): Promi
   const requests: SeenRequest[] = [];
   const waiting: ((request: SeenRequest) => void)[] = [];
   const server = createServer((incoming, response) => {
-    void readBody(incoming).then((body) => {
+    void readBody(incoming).then((bytes) => {
       const { method = "", url: target = "", headers } = incoming;
-      const request = { method, target, headers, body };
+      const request = { method, target, headers, body: bytes.toString("utf8"), bytes };
       requests.push(request);
       for (const resolve of waiting.splice(0)) resolve(request);
       respond(response, request);
@@ -110,10 +112,10 @@ async function listen(server: TcpServer, host: string): Promise<Omit<TestUpstrea
   };
 }
 
-async function readBody(incoming: IncomingMessage): Promise<string> {
+async function readBody(incoming: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   for await (const chunk of incoming) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks).toString("utf8");
+  return Buffer.concat(chunks);
 }
 
 /** What a test declares. */
