@@ -71,9 +71,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ...(options.injectFaults === true ? { faults: () => settings.faults } : {}),
   });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(
-      createAdapters({ environment, pool: config.defaults.pool }).map((adapter) => [adapter.kind, adapter]),
-    ),
+    adapters: new Map(createAdapters({ environment }).map((adapter) => [adapter.kind, adapter])),
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { ConfigIssue } from "../core/adapter.ts";
+import type { ConfigIssue, PoolSettings } from "../core/adapter.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
@@ -53,14 +53,8 @@ export interface GatewayConfig {
     readonly result: { readonly maxLength?: number };
     /** By dotted key, durations in milliseconds; what the file does not set is absent. */
     readonly policies: ReadonlyMap<PolicyKey, JsonValue>;
-    /** Connections to one origin. */
-    readonly pool: {
-      readonly maxConnections?: number;
-      readonly maxWaiting?: number;
-      readonly maxIdle?: number;
-      /** How long a connection is kept open for later calls. Default 4 s. */
-      readonly idleMs: number;
-    };
+    /** Connections to one origin; kept open for later calls for 4 s where the file does not say. */
+    readonly pool: PoolSettings;
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
@@ -203,12 +197,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
           return value === undefined ? [] : [[key, value] as const];
         }),
       ),
-      pool: {
-        ...given("maxConnections", "defaults.pool.max_connections"),
-        ...given("maxWaiting", "defaults.pool.max_waiting"),
-        ...given("maxIdle", "defaults.pool.max_idle"),
-        idleMs: number("defaults.pool.idle_timeout"),
-      },
+      pool: poolOf(settings),
     },
     limits: {
       requestBytes: number("limits.request_bytes"),
@@ -228,6 +217,19 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
       ...[...groups].map(([name, group]) => [`groups.${name}`, Object.fromEntries(group)] as const),
     ]),
     origins,
+  };
+}
+
+function poolOf({ values }: Settings): PoolSettings {
+  const given = (name: keyof PoolSettings, key: SettingKey): PoolSettings => {
+    const value = values.get(key);
+    return typeof value === "number" ? { [name]: value } : {};
+  };
+  return {
+    ...given("maxConnections", "defaults.pool.max_connections"),
+    ...given("maxWaiting", "defaults.pool.max_waiting"),
+    ...given("maxIdle", "defaults.pool.max_idle"),
+    ...given("idleMs", "defaults.pool.idle_timeout"),
   };
 }
 

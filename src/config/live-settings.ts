@@ -11,7 +11,7 @@ export interface Reconfigured {
 export interface DeclarationSettings {
   readonly defaults: GatewayConfig["defaults"]["timeout"] &
     GatewayConfig["defaults"]["result"] &
-    Pick<GatewayConfig["defaults"], "policies"> &
+    Pick<GatewayConfig["defaults"], "pool" | "policies"> &
     Pick<GatewayConfig, "groups"> & { readonly maxResponseBytes: number };
   readonly origins: GatewayConfig["origins"];
 }
@@ -28,8 +28,9 @@ export class LiveSettings {
 
   get ofDeclarations(): DeclarationSettings {
     const { defaults, limits, groups, origins } = this.#now;
-    const { timeout, result, policies } = defaults;
-    return { defaults: { ...timeout, ...result, maxResponseBytes: limits.responseBytes, policies, groups }, origins };
+    const { timeout, result, pool, policies } = defaults;
+    const { responseBytes: maxResponseBytes } = limits;
+    return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups }, origins };
   }
 
   get faults(): FaultPlan {

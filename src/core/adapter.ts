@@ -16,6 +16,18 @@ export interface AttemptTimeouts {
   readonly idleMs: number;
 }
 
+/** Bounds of the connections to one origin, which its tools share. What nobody set is absent. */
+export interface PoolSettings {
+  /** Most open at a time. */
+  readonly maxConnections?: number;
+  /** Most calls that wait for one. */
+  readonly maxWaiting?: number;
+  /** Most kept open for later calls. */
+  readonly maxIdle?: number;
+  /** How long one is kept, in milliseconds. */
+  readonly idleMs?: number;
+}
+
 /** What the registry has settled for a tool before its adapter sees the declaration. */
 export interface AdapterSettings {
   readonly timeouts: AttemptTimeouts;
@@ -23,6 +35,8 @@ export interface AdapterSettings {
   readonly maxResponseBytes: number;
   /** What the answer is read as; `json` also where the result rules look into it. */
   readonly format: ResultFormat;
+  /** What gateway.yaml sets for tools that do not. */
+  readonly pool: PoolSettings;
 }
 
 /** Something wrong in a declaration. */

@@ -29,6 +29,8 @@ export function jsonFault(text: string): JsonFault | undefined {
 /** Walks a text by the grammar of RFC 8259 up to its first fault. */
 class JsonScanner {
   readonly #text: string;
+  readonly #scalar = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
+  readonly #escape = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
   readonly #steps: (string | number)[] = [];
   /** Index of the first character not yet taken. */
   #position = 0;
@@ -51,8 +53,7 @@ class JsonScanner {
     if (c === "{") return this.#list("}");
     if (c === "[") return this.#list("]");
     const from = this.#position;
-    const scalar = /(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/y;
-    if (!this.#take(scalar)) return this.#expected("a JSON value");
+    if (!this.#take(this.#scalar)) return this.#expected("a JSON value");
     return c !== undefined && c <= "9" ? this.#checkRange(this.#text.slice(from, this.#position)) : undefined;
   }
 
@@ -117,7 +118,7 @@ class JsonScanner {
       }
       if (c < 32) return this.#expected("an escape such as \\n or \\t for a control character");
       if (c !== 92) this.#position++;
-      else if (!this.#take(/\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y)) {
+      else if (!this.#take(this.#escape)) {
         return this.#expected('an escape such as \\n, \\" or \\u00e9');
       }
     }
@@ -140,14 +141,18 @@ class JsonScanner {
   }
 
   #space(): void {
-    this.#take(/[ \t\n\r]*/y);
+    for (let c = this.#code(); c === 32 || c === 9 || c === 10 || c === 13; c = this.#code()) this.#position++;
+  }
+
+  #code(): number {
+    return this.#text.charCodeAt(this.#position);
   }
 
   #take(pattern: RegExp): boolean {
     pattern.lastIndex = this.#position;
-    const found = pattern.exec(this.#text);
-    if (found !== null) this.#position += found[0].length;
-    return found !== null;
+    if (!pattern.test(this.#text)) return false;
+    this.#position = pattern.lastIndex;
+    return true;
   }
 }
 

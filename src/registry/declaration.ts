@@ -1,5 +1,5 @@
 import type { GatewayConfig } from "../config/gateway-config.ts";
-import type { Adapter } from "../core/adapter.ts";
+import type { Adapter, PoolSettings } from "../core/adapter.ts";
 import type { JsonValue } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
@@ -42,6 +42,8 @@ export interface DeclarationDefaults {
   readonly maxLength?: number;
   /** Most bytes of one conclusive answer. */
   readonly maxResponseBytes: number;
+  /** Connections to one origin. */
+  readonly pool?: PoolSettings;
   /** By dotted key. */
   readonly policies?: GatewayConfig["defaults"]["policies"];
   /** By name of the group and dotted key. */

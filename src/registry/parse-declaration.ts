@@ -203,6 +203,7 @@ function settingsOf(rules: ResultRules, { policy }: ResolvedTimeouts, defaults: 
     timeouts: policy.timeouts,
     maxResponseBytes: defaults.maxResponseBytes,
     format: rules.format === "auto" && looksInside ? "json" : rules.format,
+    pool: defaults.pool ?? {},
   };
 }
 
@@ -227,7 +228,7 @@ function pick(keys: JsonObject, names: readonly string[]): JsonObject {
 function digestOf(
   { tool, rules, policy, stepConfigs }: Pick<Declaration, "tool" | "rules" | "policy" | "stepConfigs">,
   own: JsonObject,
-  { maxResponseBytes }: DeclarationDefaults,
+  { maxResponseBytes, pool = {} }: DeclarationDefaults,
   policies: ResolvedPolicies,
 ): string {
   const text = canonicalJson({
@@ -238,6 +239,7 @@ function digestOf(
     policies: policies.facts,
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes,
+    pool: { ...pool },
   });
   return hash("sha256", text, "hex");
 }

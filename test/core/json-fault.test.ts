@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { hasDuplicateNames, parseJson } from "../../src/core/json.ts";
 import { jsonFault } from "../../src/core/json-fault.ts";
+import { cpuMs } from "../config/cpu-time.ts";
 
 test.each([
   ["", "at character 1: expected a JSON value, got the end of the text"],
@@ -66,8 +67,9 @@ test("a long text is walked in a moment", () => {
 test("a hundred thousand names, and as many objects, are looked at in a moment", () => {
   const names = Array.from({ length: 100_000 }, (_, i) => `"n${i}":{"a":${i}}`).join(",");
   const text = `{${names},"n7":1}`;
-  const started = performance.now();
-  expect(hasDuplicateNames(text, parseJson(text))).toBe(true);
-  expect(jsonFault(text)?.pointer).toBe("/n7");
-  expect(performance.now() - started).toBeLessThan(2000);
+  const tookMs = cpuMs(() => {
+    expect(hasDuplicateNames(text, parseJson(text))).toBe(true);
+    expect(jsonFault(text)?.pointer).toBe("/n7");
+  });
+  expect(tookMs).toBeLessThan(2000);
 });

@@ -12,7 +12,7 @@ import { isFixedHost } from "./host-lookup.ts";
 import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { allowsNull } from "./param-schema.ts";
-import { declaredPool } from "./pool-limits.ts";
+import { poolLimits } from "./pool-limits.ts";
 import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
 import { socketTarget } from "./socket.ts";
 import { namesIn, parseBraces, type TextTemplate } from "./text-template.ts";
@@ -67,7 +67,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     signing,
     redirects: checker.text("redirects") === "none" ? "none" : "same_origin",
     allowPrivate: ownValue(keys, "allow_private") === true,
-    pool: declaredPool(keys),
+    pool: poolLimits(keys, settings.pool),
     rest,
     hasRest: unnamed.length > 0,
     named: checker.named,

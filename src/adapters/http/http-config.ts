@@ -4,7 +4,7 @@ import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "./body-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
 import type { MultipartPart } from "./multipart-body.ts";
-import type { DeclaredPool } from "./pool-limits.ts";
+import type { PoolLimits } from "./pool-limits.ts";
 import type { TextTemplate } from "./text-template.ts";
 import type { Endpoint, QueryPair } from "./url-template.ts";
 
@@ -87,7 +87,7 @@ export interface HttpConfig {
   /** The endpoint's name may lead to private addresses. */
   readonly allowPrivate: boolean;
   /** Limits of the connections to the origin. */
-  readonly pool: DeclaredPool;
+  readonly pool: PoolLimits;
   readonly rest: RestPlacement;
   /** Some declared parameter goes there. */
   readonly hasRest: boolean;

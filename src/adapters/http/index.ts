@@ -8,19 +8,12 @@ import type { HttpConfig, SecretAuth } from "./http-config.ts";
 import { HttpUpstream } from "./http-upstream.ts";
 import { holdsReference, isOneParam } from "./literal-credentials.ts";
 import { type NetworkOptions, OriginPools } from "./origin-pools.ts";
-import { DEFAULT_POOL, type PoolLimits } from "./pool-limits.ts";
+import type { PoolLimits } from "./pool-limits.ts";
 import { type Route, routeTo } from "./proxy.ts";
 
-/** What the adapter takes from outside. */
-export interface HttpAdapterOptions extends NetworkOptions {
-  /** Limits of the connections to an origin, where a declaration is silent. */
-  readonly pool: Partial<PoolLimits>;
-}
-
 /** The adapter for tools behind HTTP/1.1 APIs. Default: the system's lookup, and no proxies. */
-export function createHttpAdapter(options: Partial<HttpAdapterOptions> = {}): Adapter<HttpConfig> {
+export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapter<HttpConfig> {
   const { lookup = systemLookup, environment = {} } = options;
-  const standard: PoolLimits = { ...DEFAULT_POOL, ...options.pool };
   const pools = new OriginPools({ lookup, environment });
   return {
     kind: "http",
@@ -28,13 +21,12 @@ export function createHttpAdapter(options: Partial<HttpAdapterOptions> = {}): Ad
     configure: configureHttp,
     explain: (config) => [
       ...explainHttp(config),
-      ...explainPool({ ...standard, ...config.pool }),
+      ...explainPool(config.pool),
       ...explainRoute(routeTo(config.endpoint.origin, environment)),
     ],
     open: (config, deps) => {
-      const { origin } = config.endpoint;
-      const limits = { ...standard, ...config.pool };
-      const access = pools.open({ origin, allowPrivate: config.allowPrivate, limits, clock: deps.clock });
+      const { allowPrivate, pool: limits } = config;
+      const access = pools.open({ origin: config.endpoint.origin, allowPrivate, limits, clock: deps.clock });
       return Promise.resolve(new HttpUpstream(config, deps, access));
     },
   };

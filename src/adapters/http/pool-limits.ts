@@ -1,34 +1,27 @@
+import type { PoolSettings } from "../../core/adapter.ts";
 import { isJsonObject, type JsonObject, ownValue } from "../../core/json.ts";
 
-/** Bounds of the connections to one origin. */
-export interface PoolLimits {
-  /** Most open at a time. */
-  readonly maxConnections: number;
-  /** Most calls that wait for one. */
-  readonly maxWaiting: number;
-  /** Most kept open for later calls. */
-  readonly maxIdle: number;
-  /** How long one is kept, unless the upstream asks for less. */
-  readonly idleMs: number;
-}
+/** Bounds of the connections to one origin. One is kept as long as they say, unless the upstream asks for less. */
+export type PoolLimits = Required<PoolSettings>;
 
 /** What holds where neither declaration nor gateway.yaml says. Source of 1,024: Envoy's circuit breakers. */
-export const DEFAULT_POOL: PoolLimits = { maxConnections: 1_024, maxWaiting: 1_024, maxIdle: 256, idleMs: 4_000 };
+const DEFAULT_POOL: PoolLimits = { maxConnections: 1_024, maxWaiting: 1_024, maxIdle: 256, idleMs: 4_000 };
 
-/** The limits a declaration sets. */
-export type DeclaredPool = Partial<Pick<PoolLimits, "maxConnections" | "maxWaiting" | "maxIdle">>;
-
-const KEYS = { maxConnections: "max_connections", maxWaiting: "max_waiting", maxIdle: "max_idle" } as const;
-
-/** `pool` of a declaration, which is valid by its schema. */
-export function declaredPool(keys: JsonObject): DeclaredPool {
+/** `pool` of a declaration, which is valid by its schema, filled up with what gateway.yaml says. */
+export function poolLimits(keys: JsonObject, settings: PoolSettings): PoolLimits {
+  const standard = { ...DEFAULT_POOL, ...settings };
   const pool = ownValue(keys, "pool");
-  if (!isJsonObject(pool)) return {};
-  const entries = Object.entries(KEYS).flatMap(([name, key]) => {
+  if (!isJsonObject(pool)) return standard;
+  const declared = (key: string, otherwise: number): number => {
     const value = ownValue(pool, key);
-    return typeof value === "number" ? [[name, value] as const] : [];
-  });
-  return Object.fromEntries(entries);
+    return typeof value === "number" ? value : otherwise;
+  };
+  return {
+    maxConnections: declared("max_connections", standard.maxConnections),
+    maxWaiting: declared("max_waiting", standard.maxWaiting),
+    maxIdle: declared("max_idle", standard.maxIdle),
+    idleMs: standard.idleMs,
+  };
 }
 
 /** The least of each limit: what one tool asks for, no other can exceed. */

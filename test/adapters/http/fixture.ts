@@ -134,6 +134,8 @@ export interface ToolOptions {
   readonly format?: AdapterSettings["format"];
   readonly timeouts?: Partial<AdapterSettings["timeouts"]>;
   readonly maxResponseBytes?: number;
+  /** What gateway.yaml says. */
+  readonly pool?: AdapterSettings["pool"];
   readonly environment?: Record<string, string | undefined>;
   readonly clock?: Clock;
   readonly changed?: () => void;
@@ -169,6 +171,7 @@ export function configure(options: ToolOptions): Configured<unknown> {
     timeouts: { connectMs: 60_000, readMs: 60_000, idleMs: 60_000, ...options.timeouts },
     maxResponseBytes: options.maxResponseBytes ?? 1024 * 1024,
     format: options.format ?? "auto",
+    pool: options.pool ?? {},
   });
 }
 

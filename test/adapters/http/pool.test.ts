@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { createHttpAdapter } from "../../../src/adapters/http/index.ts";
+import { createHttpAdapter, httpAdapter } from "../../../src/adapters/http/index.ts";
 import type { Upstream } from "../../../src/core/adapter.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import type { JsonObject } from "../../../src/core/json.ts";
@@ -204,8 +204,7 @@ test("an idle connection is kept for its time, whatever longer one the upstream 
     response.setHeader("keep-alive", "timeout=60");
     sendJson(response, 200, {});
   });
-  const adapter = createHttpAdapter({ pool: { idleMs: 100 } });
-  await using tool = await openTool({ keys: { endpoint: upstream.origin }, adapter });
+  await using tool = await openTool({ keys: { endpoint: upstream.origin }, pool: { idleMs: 100 } });
   await call(tool);
   await closed(upstream.sockets[0]);
   await call(tool);
@@ -230,10 +229,12 @@ test("a version that is replaced takes its limits back, and leaves the connectio
 });
 
 test("limits of a declaration go before those of the gateway", () => {
-  const adapter = createHttpAdapter({ pool: { maxConnections: 10, maxWaiting: 20, maxIdle: 5 } });
-  const configured = configure({ keys: { endpoint: "http://127.0.0.1/", pool: { max_waiting: 0 } } });
+  const configured = configure({
+    keys: { endpoint: "http://127.0.0.1/", pool: { max_waiting: 0 } },
+    pool: { maxConnections: 10, maxWaiting: 20, maxIdle: 5 },
+  });
   if (!configured.ok) throw new Error("refused");
-  const settings = adapter.explain(configured.config as never).filter(({ key }) => key.startsWith("pool."));
+  const settings = httpAdapter.explain(configured.config as never).filter(({ key }) => key.startsWith("pool."));
   expect(settings.map(({ key, value }) => `${key} ${value}`)).toEqual([
     "pool.max_connections 10",
     "pool.max_waiting 0",
