@@ -20,6 +20,7 @@ import { createFrontDoor } from "./service/front-door.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
+import { lockFolder } from "./stores/folder-lock.ts";
 
 /** Compiled argument checks kept at a time; the least recently used gives way. A check takes about 10 KiB. */
 const MAX_COMPILED_SCHEMAS = 2_000;
@@ -57,7 +58,7 @@ export interface Gateway extends AsyncDisposable {
  * Loads the tools, opens the port and serves. The one place that knows every part: all else gets what it needs by
  * argument.
  *
- * @throws GatewayError where the port cannot be opened; a bad declaration or a dead upstream never keeps it from
+ * @throws GatewayError where the port cannot be opened or another gateway has the state folder; a bad declaration or a dead upstream never keeps it from
  * starting.
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
@@ -78,6 +79,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const parse: ParseDeclaration = (text, { format, source }) =>
     parseDeclaration(text, { format, source, grammar, ...settings.ofDeclarations });
   const compose = composeWith(steps, redactor, clock);
+  const lock = await lockFolder(config.state.folder, clock);
+  if (lock === undefined) logger.warn("state-folder-not-writable", { folder: config.state.folder });
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose });
   const door = createFrontDoor({
@@ -97,6 +100,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await door.stop();
     await registry[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
+    await lock?.[Symbol.asyncDispose]();
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
     const changes = settings.take(next);
