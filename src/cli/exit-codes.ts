@@ -55,6 +55,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   RESULT_TOO_LARGE: EXIT.upstream,
   CONCURRENCY_LIMIT_REACHED: EXIT.refused,
   GATEWAY_STOPPING: EXIT.noGateway,
+  WATCH_STALLED: EXIT.noGateway,
   STORE_FAILED: EXIT.internal,
   REGISTRY_FULL: EXIT.refused,
   INTERNAL: EXIT.internal,

@@ -198,6 +198,12 @@ export const ERROR_CATALOGUE = {
     meaning: "The gateway is shutting down.",
     mend: "Call another instance, or call again after the restart.",
   },
+  WATCH_STALLED: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning: "A Watch had something to tell, and its reader took nothing for five minutes.",
+    mend: "Watch again after the last revision you have, and read what comes.",
+  },
   STORE_FAILED: {
     status: "UNAVAILABLE",
     retryable: true,

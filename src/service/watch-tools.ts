@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { WatchRequest, WatchResponseSchema } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import type { Clock } from "../core/clock.ts";
+import { GatewayError } from "../core/errors.ts";
 import type { RegistryEvent, ToolRegistry } from "../core/registry.ts";
 import { eventsUntil } from "../core/signal.ts";
 import { type ToolSelection, toolSelection } from "../wire/filter.ts";
@@ -11,6 +12,9 @@ import { TICK, withTicks } from "./ticks.ts";
 
 /** Time without events after which a watch says that it is up to date. */
 const SYNCED_AFTER_MS = 30_000;
+
+/** How long a reader may take nothing while there is something for it: what waits for it is held as long. */
+const STALLED_AFTER_MS = 5 * 60_000;
 
 /** What watching takes. */
 export interface WatchDeps {
@@ -23,7 +27,7 @@ type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
 
 /**
  * Changes of the tools a caller may see and asked for. Ends with the RPC's signal; a gateway that stops ends it at
- * once, so that the caller goes on elsewhere.
+ * once, so that the caller goes on elsewhere, and a reader that takes nothing for five minutes is cut off.
  *
  * @throws GatewayError REQUEST_INVALID, and the signal's reason.
  */
@@ -40,9 +44,16 @@ export async function* watchTools(
   const events = registry.watch(after, rpc.principal, rpc.signal);
   const messages = watcher.messages(eventsUntil(events, rpc.signal, clock));
   for await (const message of withTicks(messages, SYNCED_AFTER_MS, clock)) {
-    if (message !== TICK) yield message;
-    else if (watcher.synced) yield { revision: BigInt(watcher.revision), event: { case: "synced", value: {} } };
+    if (message === TICK && !watcher.synced) continue;
+    // Comes to rest only once the transport has room for the message, as each message read makes.
+    using _stalled = clock.after(STALLED_AFTER_MS, () => rpc.abort(watchStalled()));
+    yield message === TICK ? { revision: BigInt(watcher.revision), event: { case: "synced", value: {} } } : message;
   }
+}
+
+function watchStalled(): GatewayError {
+  const text = `the reader took nothing for ${STALLED_AFTER_MS / 60_000} minutes; watch again after the last revision seen`;
+  return new GatewayError("WATCH_STALLED", text);
 }
 
 /** Turns what happens in the registry into what one watcher is to know. */

@@ -60,6 +60,7 @@ test("network, credential and argument problems end with codes of their own [S2-
     UPSTREAM_POOL_EXHAUSTED: 5,
     RESULT_TOO_LARGE: 5,
     GATEWAY_STOPPING: 4,
+    WATCH_STALLED: 4,
     STORE_FAILED: 70,
     CONCURRENCY_LIMIT_REACHED: 8,
     REGISTRY_FULL: 8,

@@ -31,6 +31,7 @@ test("every reason has the status it was published with", () => {
     RESULT_TOO_LARGE: "RESOURCE_EXHAUSTED",
     CONCURRENCY_LIMIT_REACHED: "RESOURCE_EXHAUSTED",
     GATEWAY_STOPPING: "UNAVAILABLE",
+    WATCH_STALLED: "RESOURCE_EXHAUSTED",
     STORE_FAILED: "UNAVAILABLE",
     INTERNAL: "INTERNAL",
   });
@@ -45,6 +46,7 @@ test("these reasons are retryable and no others", () => {
     "UPSTREAM_POOL_EXHAUSTED",
     "CONCURRENCY_LIMIT_REACHED",
     "GATEWAY_STOPPING",
+    "WATCH_STALLED",
     "STORE_FAILED",
   ]);
 });

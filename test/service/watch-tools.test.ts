@@ -1,8 +1,12 @@
+import { once } from "node:events";
+import { type ClientHttp2Session, type ClientHttp2Stream, constants } from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
-import type { WatchResponse } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import { WatchRequestSchema, type WatchResponse } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
 import { failureOf } from "./clients.ts";
 import { READY, toolDefinition } from "./fake-registry.ts";
+import { envelope, grpcHeaders, rawSession } from "./raw.ts";
 import { grpcClients, PATIENT, type Served, serve } from "./serve.ts";
 
 type WatchRequest = Parameters<ReturnType<typeof grpcClients>["tools"]["watch"]>[0];
@@ -118,4 +122,53 @@ test("a filter that is refused ends the watch with the field", async () => {
     for await (const _ of grpcClients(served.url).tools.watch({ filter: { names: [""] } })) return expect.unreachable();
   })();
   expect(await failureOf(work)).toMatchObject({ reason: "REQUEST_INVALID", fields: ["filter.names"] });
+});
+
+/** A watcher over HTTP/2 whose stream has the smallest window there is, with many large tools to be told of. */
+async function pausedWatch(served: Served, session: ClientHttp2Session): Promise<ClientHttp2Stream> {
+  for (let i = 0; i < 300; i++) served.registry.add({ name: `tool_${i}`, description: "x".repeat(20_000) });
+  const stream = session.request(grpcHeaders("/toolgate.v1.ToolGatewayService/Watch"));
+  stream.on("error", () => undefined);
+  stream.end(envelope(toBinary(WatchRequestSchema, create(WatchRequestSchema))));
+  await once(stream, "response");
+  return stream;
+}
+
+test("a reader that answers pings and reads nothing is cut off after five minutes, and everything is freed", async () => {
+  const clock = createFakeClock();
+  await using served = await serve({ clock, keepalive: { intervalMs: 3_600_000, timeoutMs: 10_000 } });
+  using session = rawSession(served.url);
+  const stream = await pausedWatch(served, session);
+  await expect.poll(() => served.registry.watches, PATIENT).toBe(1);
+  // What fits into buffers has to be written before time passes.
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  await clock.advance(299_000);
+  expect(served.registry.watches).toBe(1);
+  await clock.advance(4_000);
+  await expect.poll(() => served.registry.watches, PATIENT).toBe(0);
+  await new Promise<void>((resolve) => stream.once("close", resolve).resume());
+  // gRPC clients know it as RESOURCE_EXHAUSTED.
+  expect(stream.rstCode).toBe(constants.NGHTTP2_ENHANCE_YOUR_CALM);
+});
+
+test("a reader that takes a little every few minutes is left alone", async () => {
+  const clock = createFakeClock();
+  await using served = await serve({ clock, keepalive: { intervalMs: 3_600_000, timeoutMs: 10_000 } });
+  using session = rawSession(served.url);
+  const stream = await pausedWatch(served, session);
+  const pieces = stream[Symbol.asyncIterator]();
+  let bytes = 0;
+  for (let i = 0; i < 6; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await clock.advance(280_000);
+    // As much as frees some of the window.
+    for (const end = bytes + 200_000; bytes < end; ) {
+      const { value, done } = await pieces.next();
+      if (done === true) throw new Error("cut off");
+      bytes += (value as Buffer).length;
+    }
+  }
+  expect(bytes).toBeGreaterThan(1_000_000);
+  expect(stream.destroyed).toBe(false);
+  expect(served.registry.watches).toBe(1);
 });

@@ -33,6 +33,7 @@ export type GatewayReason =
   | "RESULT_TOO_LARGE"
   | "CONCURRENCY_LIMIT_REACHED"
   | "GATEWAY_STOPPING"
+  | "WATCH_STALLED"
   | "STORE_FAILED"
   | "REGISTRY_FULL"
   | "INTERNAL";
