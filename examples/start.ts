@@ -53,11 +53,11 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
   });
 }
 
-function guide({ address }: Gateway, { port }: DemoUpstream, env: NodeJS.ProcessEnv): string {
+function guide({ url }: Gateway, { port }: DemoUpstream, env: NodeJS.ProcessEnv): string {
   const token = env["ORDER_API_TOKEN"] ? "set, and used as it is" : `not set: the demo uses "${DEMO_TOKEN}"`;
   const key = env["WEATHER_API_KEY"] ? "set" : "not set: the tool `weather` is unavailable until it is";
   return `
-Gateway          http://${address.host}:${address.port}  (gRPC, gRPC-Web and Connect)
+Gateway          ${url}  (gRPC, gRPC-Web and Connect)
 Demo upstream    http://${HOST}:${port}
 ORDER_API_TOKEN  ${token}
 WEATHER_API_KEY  ${key}

@@ -3,6 +3,7 @@ import { createAdapters } from "./adapters/index.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
@@ -42,8 +43,11 @@ export interface GatewayOptions {
 
 /** A gateway that serves. Disposing it is the same as stopping it. */
 export interface Gateway extends AsyncDisposable {
-  /** Where it listens; the real port where the configuration says 0. */
-  readonly address: { readonly host: string; readonly port: number };
+  /**
+   * Where clients reach it: `http://127.0.0.1:7433`, `https://…` with a certificate, or `unix:/…`. Has the real port where
+   * the configuration says 0.
+   */
+  readonly url: string;
   /**
    * Takes over other settings while calls go on. What tools are made of (`defaults`, `groups`, `limits.response_bytes`)
    * is in force for calls that begin once the registry has read its declarations anew, within seconds; the rest needs
@@ -58,8 +62,8 @@ export interface Gateway extends AsyncDisposable {
  * Loads the tools, opens the port and serves. The one place that knows every part: all else gets what it needs by
  * argument.
  *
- * @throws GatewayError where the port cannot be opened or another gateway has the state folder; a bad declaration or a dead upstream never keeps it from
- * starting.
+ * @throws GatewayError where the port cannot be opened, its certificate cannot be used or another gateway has the state
+ * folder; a bad declaration or a dead upstream never keeps it from starting.
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, logger, clock = systemClock, environment = {} } = options;
@@ -90,6 +94,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     version: VERSION,
     startedAtMs,
     listen: config.listen,
+    ...(config.tls === undefined ? {} : { tls: config.tls }),
     limits: config.limits,
     keepalive: config.keepalive,
     drainMs: config.shutdown.drainMs,
@@ -113,7 +118,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
-    return { address, reconfigure, stop: close, [Symbol.asyncDispose]: close };
+    return { url: urlOf(address, config), reconfigure, stop: close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
     throw error;
@@ -131,4 +136,9 @@ function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): 
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
     return { steps: pipeline.names, run: (call, context) => shaper.shape(invoke(call, context), call) };
   };
+}
+
+function urlOf(address: ListenAddress, { tls }: GatewayConfig): string {
+  if ("path" in address) return addressText(address);
+  return `${tls === undefined ? "http" : "https"}://${addressText(address)}`;
 }

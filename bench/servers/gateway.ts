@@ -44,5 +44,6 @@ const logger = createPinoLogger({
   destination: { write: (line) => void writeSync(log, line) },
   redactor: secrets.redactor,
 });
-const { address } = await createGateway({ config: outcome.config, secrets, logger });
-reportReady({ h1: address.port, h2: address.port });
+const { url } = await createGateway({ config: outcome.config, secrets, logger });
+const port = Number(new URL(url).port);
+reportReady({ h1: port, h2: port });

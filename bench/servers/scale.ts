@@ -107,7 +107,7 @@ async function take(step: ScaleStep): Promise<void> {
       secrets: createSecrets(process.env),
       logger: createLogger(),
     });
-    port = gateway.address.port;
+    port = Number(new URL(gateway.url).port);
   }
   reply();
 }

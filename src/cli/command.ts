@@ -2,10 +2,11 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { JsonValue } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
+import type { GatewayPlace } from "./connection.ts";
 import type { Output } from "./terminal.ts";
 
 /** What a command works with. */
-export interface CommandContext {
+export interface CommandContext extends GatewayPlace {
   /** For results. */
   readonly out: Output;
   /** For everything else. */
@@ -13,8 +14,6 @@ export interface CommandContext {
   readonly stdin: Readable;
   /** `--output json`. */
   readonly json: boolean;
-  /** `HOST:PORT` of the gateway. */
-  readonly address: string;
   /** Aborts on Ctrl-C, SIGTERM and when the reader of stdout goes away. */
   readonly signal: AbortSignal;
   /** Version of this program. */

@@ -1,8 +1,19 @@
 import { createToolgateClient, type ToolgateClient } from "../../clients/typescript/src/index.ts";
 import { createNodeTransport } from "../../clients/typescript/src/node.ts";
+import { fileText } from "./arguments.ts";
 import { CliError } from "./cli-error.ts";
 import { DEFAULT_ADDRESS } from "./default-address.ts";
 import { EXIT } from "./exit-codes.ts";
+
+/** Where a gateway is and how it proves that it is the one. */
+export interface GatewayPlace {
+  /** `HOST:PORT`, `http://…`, `https://…` or `unix:PATH`. */
+  readonly address: string;
+  /** File with the certificates to trust over `https://`. Default: those that Node.js trusts. */
+  readonly ca?: string | undefined;
+  /** Name that the certificate has to be for. Default: the address's. */
+  readonly tlsServerName?: string | undefined;
+}
 
 /** A client of the gateway; disposing ends its connection, so that the process can end. */
 export interface Connection extends Disposable {
@@ -10,22 +21,39 @@ export interface Connection extends Disposable {
 }
 
 /**
- * A client for `HOST:PORT`, or for a whole URL. It connects with its first request.
+ * A client of the gateway at a place. It connects with its first request.
  *
- * @throws CliError for a malformed address.
+ * @throws CliError for a malformed address, and for a file that cannot be read.
  */
-export function connect(address: string): Connection {
-  const transport = createNodeTransport({ baseUrl: baseUrl(address), connectTimeoutMs: 5000 });
+export async function connect({ address, ca, tlsServerName }: GatewayPlace): Promise<Connection> {
+  const baseUrl = baseUrlOf(address);
+  const transport = createNodeTransport({
+    baseUrl,
+    connectTimeoutMs: 5000,
+    ...(ca === undefined || !baseUrl.startsWith("https:") ? {} : { ca: await certificates(ca) }),
+    ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
+  });
   return { client: createToolgateClient(transport), [Symbol.dispose]: () => transport.close() };
 }
 
-function baseUrl(address: string): string {
-  const url = URL.parse(address.includes("://") ? address : `http://${address}`);
+function baseUrlOf(address: string): string {
+  // `unix://name` would be a host in gRPC's syntax of names.
+  if (/^unix:(?!\/\/(?!\/))./.test(address)) return address;
+  const url = URL.parse(address.includes("://") || address.startsWith("unix:") ? address : `http://${address}`);
   const isOrigin = url !== null && url.pathname === "/" && url.search === "" && url.username === "";
   if (!isOrigin || !["http:", "https:"].includes(url.protocol)) {
-    throw new CliError(EXIT.usage, `--address takes HOST:PORT, got "${address}"`, {
+    throw new CliError(EXIT.usage, `--address takes HOST:PORT, https://HOST:PORT or unix:PATH, got "${address}"`, {
       mend: `For instance ${DEFAULT_ADDRESS}.`,
     });
   }
   return url.origin;
+}
+
+/** Node.js takes a file without a certificate for one that trusts nobody. */
+async function certificates(path: string): Promise<string> {
+  const text = await fileText(path, "--ca");
+  if (text.includes("-----BEGIN CERTIFICATE-----")) return text;
+  throw new CliError(EXIT.usage, `--ca: ${path} holds no certificate in PEM form`, {
+    mend: "Name the certificate of the authority that signed the gateway's, or the gateway's own.",
+  });
 }

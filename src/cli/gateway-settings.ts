@@ -1,6 +1,11 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { type GatewayConfig, type GatewayConfigSource, parseGatewayConfig } from "../config/gateway-config.ts";
+import {
+  type GatewayConfig,
+  type GatewayConfigSource,
+  parseGatewayConfig,
+  TLS_ON_A_SOCKET,
+} from "../config/gateway-config.ts";
 import { parseListenAddress } from "../config/listen-address.ts";
 import type { SourceProblem } from "../config/source-document.ts";
 import { systemReason } from "./arguments.ts";
@@ -103,7 +108,7 @@ function withOptions(config: GatewayConfig, options: ServeOptions, cwd: string):
   if (logLevel !== undefined) origins.set("log.level", "--log-level");
   return {
     ...config,
-    ...(listen === undefined ? {} : { listen: listenAddress(listen) }),
+    ...(listen === undefined ? {} : { listen: listenAddress(listen, config, cwd) }),
     tools: tools === undefined ? config.tools : { ...config.tools, folder: resolve(cwd, tools) },
     state: state === undefined ? config.state : { folder: resolve(cwd, state) },
     log: logLevel === undefined ? config.log : { level: logLevel },
@@ -111,9 +116,10 @@ function withOptions(config: GatewayConfig, options: ServeOptions, cwd: string):
   };
 }
 
-function listenAddress(text: string): GatewayConfig["listen"] {
-  const listen = parseListenAddress(text);
+function listenAddress(text: string, { tls }: GatewayConfig, cwd: string): GatewayConfig["listen"] {
+  const listen = parseListenAddress(text, cwd);
   if ("problem" in listen) throw new CliError(EXIT.usage, `--listen: ${listen.problem}`);
+  if ("path" in listen && tls !== undefined) throw new CliError(EXIT.usage, `\`tls\` and --listen: ${TLS_ON_A_SOCKET}`);
   return listen;
 }
 

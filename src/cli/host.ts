@@ -30,7 +30,8 @@ export type StopSignal = "SIGINT" | "SIGTERM";
 
 /** A gateway that runs. */
 export interface RunningGateway {
-  readonly address: { readonly host: string; readonly port: number };
+  /** Where clients reach it. */
+  readonly url: string;
   /** Takes over other settings; says by dotted key which are in force now and which need a new start. */
   reconfigure(
     config: GatewayConfig,

@@ -12,6 +12,8 @@ import type { ServeOptions } from "./gateway-settings.ts";
 /** Options that every command takes. */
 export interface GlobalOptions {
   readonly address: string;
+  readonly ca?: string;
+  readonly tlsServerName?: string;
   readonly output: "text" | "json";
   /** False with `--no-color`. */
   readonly color: boolean;
@@ -50,10 +52,17 @@ export function createProgram(parts: ProgramParts): Command {
     .version(parts.version, "-V, --version", "print the version")
     .helpOption("-h, --help", "show help")
     .addOption(
-      new Option("--address <host:port>", "gateway to talk to; also TOOLGATE_ADDRESS").default(
-        env.TOOLGATE_ADDRESS || DEFAULT_ADDRESS,
+      new Option(
+        "--address <host:port>",
+        "gateway to talk to, also https://host:port or unix:path; also TOOLGATE_ADDRESS",
+      ).default(env.TOOLGATE_ADDRESS || DEFAULT_ADDRESS),
+    )
+    .addOption(
+      new Option("--ca <file>", "certificates to trust over https, in PEM; also TOOLGATE_CA").default(
+        env.TOOLGATE_CA || undefined,
       ),
     )
+    .option("--tls-server-name <name>", "name that the gateway's certificate is for, if not the address's")
     .addOption(new Option("--output <format>", "for people or for programs").choices(["text", "json"]).default("text"))
     .option("--no-color", "no colours; also NO_COLOR")
     .configureHelp({ showGlobalOptions: true })

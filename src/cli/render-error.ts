@@ -19,6 +19,16 @@ const MENDS: Readonly<Record<string, string>> = {
   CALL_CANCELLED: "",
 };
 
+/** Mends where no connection came about for TLS, by the client's word for why. */
+const TLS_MENDS: Readonly<Record<string, string>> = {
+  CERTIFICATE_UNTRUSTED: "Name the certificate of whoever signed it with --ca FILE or TOOLGATE_CA.",
+  CERTIFICATE_NAME: "Use an address the certificate names, or say its name with --tls-server-name.",
+  CERTIFICATE_DATES: "Renew the gateway's certificate, and look at the clocks of both machines.",
+  TLS_EXPECTED: "Write https:// before the address.",
+  PLAINTEXT_EXPECTED: "Leave https:// out, or give the gateway a certificate (`tls` in gateway.yaml).",
+  TLS_HANDSHAKE: "Look at `tls.min_version` in gateway.yaml; is it a gateway that answers there?",
+};
+
 /** Any error of a command as the client's or the command line's own. */
 export type Failure = ToolgateError | CliError;
 
@@ -99,6 +109,8 @@ function effectLine(error: ToolgateError): string {
 /** What to do about it; empty: nothing to add. */
 export function mendOf(failure: Failure): string {
   if (failure instanceof CliError) return failure.mend;
+  const { tls = "" } = failure.metadata;
+  if (failure.reason === "GATEWAY_UNREACHABLE" && Object.hasOwn(TLS_MENDS, tls)) return TLS_MENDS[tls] ?? "";
   const own = Object.hasOwn(MENDS, failure.reason) ? MENDS[failure.reason] : undefined;
   if (own !== undefined) return own;
   const catalogue: Readonly<Record<string, { readonly mend: string }>> = ERROR_CATALOGUE;

@@ -63,10 +63,20 @@ async function runClient(
     stop.abort(error.code === "EPIPE" ? new Stopped(EXIT.ok, "nobody reads on") : error);
   });
   host.stderr.on("error", (error) => stop.abort(error));
-  const { address, output } = globals;
+  const { output, address, ca, tlsServerName } = globals;
   const { stdin, version, surroundings } = host;
   try {
-    return await run({ out, err, stdin, address, version, surroundings, json: output === "json", signal: stop.signal });
+    const place = { address, ca, tlsServerName };
+    return await run({
+      ...place,
+      out,
+      err,
+      stdin,
+      version,
+      surroundings,
+      json: output === "json",
+      signal: stop.signal,
+    });
   } catch (error) {
     return await report(stop.signal.aborted ? stop.signal.reason : error, output === "json", err);
   }

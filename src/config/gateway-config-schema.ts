@@ -3,7 +3,7 @@ import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { DURATION_SCHEMA } from "./durations.ts";
 import { GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
-import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { count, duration, path, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
 
 const SECOND = 1_000;
@@ -13,6 +13,9 @@ const GIB = 1_073_741_824;
 
 /** How important a log line must be to be written. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+
+/** Versions of TLS that can be the oldest one spoken. */
+export const TLS_VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
 
 /** What a faulty upstream does to the attempts of some tools. */
 const FAULT_RULE_SCHEMA: JsonObject = {
@@ -48,8 +51,16 @@ const FAULT_RULE_SCHEMA: JsonObject = {
 export const SETTINGS = {
   listen: text(
     "127.0.0.1:7433",
-    "Address and port of the one port, such as `127.0.0.1:7433` or `[::1]:7433`; port 0: any free one. Only loopback while no authentication is configured.",
+    "Address and port of the one port, such as `127.0.0.1:7433` or `[::1]:7433`; port 0: any free one. Only loopback while no authentication is configured. Or `unix:` and the path of a Unix socket, relative to this file, such as `unix:toolgate.sock`: only the gateway's own user can connect.",
   ),
+  "tls.cert": path(
+    "PEM file of the port's certificate, followed by the intermediate ones, relative to this file. The port then speaks TLS alone. Read again when it changes, together with `tls.key`; open connections go on.",
+  ),
+  "tls.key": path("PEM file of the certificate's private key, without a passphrase, relative to this file."),
+  "tls.min_version": {
+    schema: { enum: TLS_VERSIONS, description: "The oldest version of TLS that is spoken." },
+    standard: "TLSv1.2",
+  },
   "tools.folder": text("tools", "The watched folder of declarations, relative to this file."),
   "tools.include": {
     schema: {
@@ -191,7 +202,6 @@ export type SettingKey = keyof typeof SETTINGS;
 
 /** Keys that a later version gives an effect. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  tls: "Certificates of the port.",
   identity: "Who may call: API keys, JWT, mTLS.",
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
@@ -204,9 +214,13 @@ const NOT_YET: Readonly<Record<string, string>> = {
   proxy: "How upstreams are reached.",
 };
 
+/** The same, of `tls`. */
+const TLS_NOT_YET: Readonly<Record<string, string>> = { client_ca: "Who signs the certificates of callers." };
+
 const SECTIONS: Readonly<Record<string, string>> = {
   "": "What is not a tool; a tool stands in a file of its own.",
   ...Object.fromEntries(Object.entries(POLICY_SECTIONS).map(([key, words]) => [`defaults.${key}`, words])),
+  tls: "The certificate of the port, and its key. Without them the port speaks plaintext.",
   tools: "The watched folder.",
   state: "What the gateway keeps on disk.",
   defaults: "Stand in where a declaration is silent.",
@@ -250,7 +264,7 @@ function gatewaySchema(): JsonObject {
     },
     additionalProperties: false,
   };
-  return { ...rest, properties: { ...properties, groups, ...notYet() } };
+  return { ...rest, properties: { ...properties, tls: tlsSchema(), groups, ...notYet(NOT_YET) } };
 }
 
 type PolicyDefaults = { readonly [K in PolicyKey as `defaults.${K}`]: Setting };
@@ -267,8 +281,14 @@ function policyDefaults(): PolicyDefaults {
   return defaults as PolicyDefaults;
 }
 
-function notYet(): Record<string, JsonObject> {
-  const entries = Object.entries(NOT_YET).map(([name, description]): [string, JsonObject] => {
+/** The section of certificates: neither file comes alone. */
+function tlsSchema(): JsonObject {
+  const { properties, ...rest } = settingsSchema(SETTINGS, "tls.", { sections: SECTIONS, defaults: true });
+  return { ...rest, properties: { ...properties, ...notYet(TLS_NOT_YET) }, required: ["cert", "key"] };
+}
+
+function notYet(keys: Readonly<Record<string, string>>): Record<string, JsonObject> {
+  const entries = Object.entries(keys).map(([name, description]): [string, JsonObject] => {
     return [
       name,
       { not: {}, "x-not-supported": true, doNotSuggest: true, description: `Not supported yet. ${description}` },

@@ -4,6 +4,7 @@ import type { ConfigIssue, PoolSettings } from "../core/adapter.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import type { ListenAddress } from "../core/listen-address.ts";
 import { createDocumentCheck } from "./document-check.ts";
 import { parseDuration } from "./durations.ts";
 import {
@@ -12,8 +13,9 @@ import {
   LOG_LEVELS,
   SETTINGS,
   type SettingKey,
+  TLS_VERSIONS,
 } from "./gateway-config-schema.ts";
-import { type ListenAddress, parseListenAddress } from "./listen-address.ts";
+import { parseListenAddress } from "./listen-address.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
@@ -24,8 +26,13 @@ import type { SourceDocument, SourceProblem } from "./source-document.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
 export interface GatewayConfig {
-  /** Where the one port is. Only loopback while no authentication is configured. Default 127.0.0.1:7433. */
-  readonly listen: { readonly host: string; readonly port: number };
+  /**
+   * Where the one port is: an address, only loopback while no authentication is configured, or the absolute path of a
+   * Unix socket. Default 127.0.0.1:7433.
+   */
+  readonly listen: ListenAddress;
+  /** Absolute paths of PEM files, and the oldest version of TLS spoken. Absent: the port speaks plaintext. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly minVersion: TlsVersion };
   readonly tools: {
     /** Absolute path of the watched folder. */
     readonly folder: string;
@@ -87,6 +94,9 @@ export interface GatewayConfig {
   readonly origins: ReadonlyMap<string, string>;
 }
 
+/** A version of TLS. */
+export type TlsVersion = (typeof TLS_VERSIONS)[number];
+
 /** Where the text of a configuration came from. */
 export interface GatewayConfigSource {
   /** Name of the file as origins show it, such as `gateway.yaml`. */
@@ -111,11 +121,18 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const { value, issues } = createDocumentCheck(GATEWAY_CONFIG_SCHEMA)(document);
   if (issues.length > 0) return refused(document, issues);
   const settings = readAll(value, document, source.file);
-  const listen = parseListenAddress(textOf(settings.values.get("listen")));
+  const listen = parseListenAddress(textOf(settings.values.get("listen")), source.folder);
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
+  if ("path" in listen && settings.values.has("tls.cert")) {
+    settings.issues.push({ pointer: "/tls", message: `\`tls\`: ${TLS_ON_A_SOCKET}` });
+  }
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
   return { ok: true, config: build(settings, listen, source.folder) };
 }
+
+/** Why `tls` is refused where the gateway listens on a Unix socket. */
+export const TLS_ON_A_SOCKET =
+  "a Unix socket needs no TLS, since nothing of it leaves the machine: remove it, or listen on an address and a port";
 
 /**
  * Dotted keys of what differs between two configurations, groups as `groups.NAME`. What the command line has set in both
@@ -175,6 +192,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   };
   return {
     listen,
+    ...tlsOf(values, folder),
     tools: {
       folder: resolve(folder, text("tools.folder")),
       include: texts("tools.include"),
@@ -231,6 +249,14 @@ function poolOf({ values }: Settings): PoolSettings {
     ...given("maxIdle", "defaults.pool.max_idle"),
     ...given("idleMs", "defaults.pool.idle_timeout"),
   };
+}
+
+/** The schema has seen to it that neither file comes alone. */
+function tlsOf(values: Settings["values"], folder: string): Pick<GatewayConfig, "tls"> {
+  if (!values.has("tls.cert")) return {};
+  const path = (key: SettingKey): string => resolve(folder, textOf(values.get(key)));
+  const minVersion = TLS_VERSIONS.find((version) => version === values.get("tls.min_version")) ?? "TLSv1.2";
+  return { tls: { certFile: path("tls.cert"), keyFile: path("tls.key"), minVersion } };
 }
 
 function textOf(value: JsonValue | undefined): string {

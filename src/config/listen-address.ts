@@ -1,28 +1,44 @@
-/** Where the gateway listens. */
-export interface ListenAddress {
-  /** Without brackets. */
-  readonly host: string;
-  readonly port: number;
-}
+import { resolve } from "node:path";
+import type { ListenAddress, UnixAddress } from "../core/listen-address.ts";
 
 const ADDRESS = /^(?:\[([^\]]*)\]|([^:[\]]*)):(\d{1,5})$/;
 
+/** Room for a socket's path, without the NUL behind it. Source: Linux, unix(7). */
+const MAX_SOCKET_PATH_BYTES = 107;
+
 /**
- * Reads `host:port`, an IPv6 host in brackets. Only a loopback address is taken while no authentication is configured:
- * whoever reaches the port may call every tool.
+ * Reads `host:port`, an IPv6 host in brackets, or `unix:` and a path as gRPC writes it. Only a loopback address is taken
+ * while no authentication is configured: whoever reaches the port may call every tool.
+ *
+ * @param folder where a relative path of a socket begins.
  */
-export function parseListenAddress(text: string): ListenAddress | { readonly problem: string } {
+export function parseListenAddress(text: string, folder: string): ListenAddress | { readonly problem: string } {
+  if (text.startsWith("unix:")) return parseUnixAddress(text, folder);
   const found = ADDRESS.exec(text);
   const port = Number(found?.[3]);
   if (found === null || port > 65_535) {
     return {
-      problem: `expected an address and a port, such as 127.0.0.1:7433 or [::1]:7433, got ${JSON.stringify(text)}`,
+      problem: `expected an address and a port, such as 127.0.0.1:7433 or [::1]:7433, or a Unix socket, such as unix:toolgate.sock, got ${JSON.stringify(text)}`,
     };
   }
   const host = found[1] ?? found[2] ?? "";
   if (isLoopback(host)) return { host, port };
   return {
     problem: `${JSON.stringify(text)} can be reached from outside, and no authentication is configured: listen on 127.0.0.1:${port} or [::1]:${port}`,
+  };
+}
+
+/** Source: https://github.com/grpc/grpc/blob/master/doc/naming.md, `unix:path` and `unix:///absolute_path`. */
+function parseUnixAddress(text: string, folder: string): UnixAddress | { readonly problem: string } {
+  const path = text.slice("unix:".length).replace(/^\/\/(?=\/)/, "");
+  if (path === "" || path.endsWith("/") || path.startsWith("//") || /\p{Cc}/u.test(path)) {
+    return { problem: `expected the path of a socket, such as unix:toolgate.sock, got ${JSON.stringify(text)}` };
+  }
+  const absolute = resolve(folder, path);
+  const bytes = Buffer.byteLength(absolute);
+  if (bytes <= MAX_SOCKET_PATH_BYTES) return { path: absolute };
+  return {
+    problem: `${JSON.stringify(absolute)} has ${bytes} bytes, and the path of a Unix socket has room for ${MAX_SOCKET_PATH_BYTES}: take a shorter one, such as unix:/run/toolgate.sock`,
   };
 }
 

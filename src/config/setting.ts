@@ -19,6 +19,11 @@ export function text(standard: string, description: string): Setting & { readonl
   return { schema: { type: "string", minLength: 1, description }, standard };
 }
 
+/** A setting that names a file. */
+export function path(description: string): Setting {
+  return { schema: { type: "string", minLength: 1, description } };
+}
+
 /** A setting that is a duration; the range in milliseconds. */
 export function duration(standard: string | undefined, range: readonly [number, number], description: string): Setting {
   const [min, max] = range.map(formatDuration);

@@ -1,14 +1,16 @@
 import { type Clock, sleep } from "../core/clock.ts";
+import type { ListenAddress } from "../core/listen-address.ts";
 import type { Logger } from "../core/logger.ts";
 import type { ToolRegistry } from "../core/registry.ts";
 import { type Authenticate, authenticateNobody } from "./authenticate.ts";
+import type { CertificateFiles } from "./certificate.ts";
 import { createConnectFront } from "./connect-front.ts";
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-limits.ts";
 import { ServingState } from "./health.ts";
 import { createHttpRoutes } from "./http-routes.ts";
-import type { ListenAddress, Listener } from "./listener.ts";
+import type { Listener } from "./listener.ts";
 import { guardOrigins } from "./origin-guard.ts";
-import { createPlaintextListener } from "./plaintext-listener.ts";
+import { createPortListener } from "./port-listener.ts";
 import { gatewayStopping, LiveRpcs } from "./rpc.ts";
 import { registerServices } from "./services.ts";
 import type { Keepalive } from "./sessions.ts";
@@ -25,6 +27,8 @@ export interface FrontDoorOptions {
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
   readonly listen: ListenAddress;
+  /** Default: plaintext. Without effect on a Unix socket. */
+  readonly tls?: CertificateFiles;
   readonly limits: {
     /** Largest request message. */
     readonly requestBytes: number;
@@ -46,7 +50,7 @@ export interface FrontDoorOptions {
 
 /** The gateway's one port with everything on it. */
 export interface FrontDoor extends AsyncDisposable {
-  /** Opens the port; resolves to its real address. @throws GatewayError where it cannot be opened. */
+  /** Opens the port; resolves to its real address. @throws GatewayError where port or certificate do not allow it. */
   listen(): Promise<ListenAddress>;
   /** Whether the gateway takes calls: what health and `/readyz` say. Not ready at first. */
   setReady(ready: boolean): void;
@@ -73,8 +77,9 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     requestBytes: limits.requestBytes,
     fallback: createHttpRoutes(state),
   });
-  const listener = createPlaintextListener({
+  const listener = createPortListener({
     address: options.listen,
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     handler: guardOrigins(options.allowedOrigins ?? [], front),
     limits: connection,
     concurrentStreams: limits.concurrentStreams,

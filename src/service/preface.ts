@@ -6,15 +6,23 @@ const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** Who takes a socket on, all its bytes still to be read. */
 export interface SocketTakers {
-  readonly http1: (socket: Socket) => void;
+  /** Anything that is not HTTP/2, with its first bytes. */
+  readonly http1: (socket: Socket, first: Buffer) => void;
   readonly http2: (socket: Socket) => void;
 }
 
+/** Takes new connections on. */
+export interface Acceptor {
+  accept(socket: Socket): void;
+  /** Cuts the sockets that nobody has taken on yet. */
+  destroy(): void;
+}
+
 /**
- * Tells HTTP/2 connections from HTTP/1 ones by their first bytes, since Node serves both on one port over TLS only.
- * Sockets that are silent for `sniffMs` are cut.
+ * Tells HTTP/2 connections from others by their first bytes, since Node serves both on one port over TLS only. Sockets
+ * that are silent for `sniffMs` are cut.
  */
-export class PrefaceSniffer {
+export class PrefaceSniffer implements Acceptor {
   readonly #undecided = new Set<Socket>();
   readonly #takers: SocketTakers;
   readonly #clock: Clock;
@@ -44,13 +52,12 @@ export class PrefaceSniffer {
       socket.pause();
       socket.unshift(read);
       if (same) this.#takers.http2(socket);
-      else this.#takers.http1(socket);
+      else this.#takers.http1(socket, read);
     };
     this.#undecided.add(socket);
     socket.on("data", onData).on("error", cut).on("close", release);
   }
 
-  /** Cuts the sockets that have not said yet what they speak. */
   destroy(): void {
     for (const socket of this.#undecided) socket.destroy();
   }

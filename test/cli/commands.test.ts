@@ -369,7 +369,7 @@ test("a gateway that is not there ends with 4 and says how to start one", async 
   const wrong = await runInProcess(["tool", "list", "--address", "not an address"]);
   expect(wrong).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('--address takes HOST:PORT, got "not an address"'),
+    stderr: expect.stringContaining('--address takes HOST:PORT, https://HOST:PORT or unix:PATH, got "not an address"'),
   });
 });
 

@@ -46,6 +46,9 @@ test("without a file, and with an empty one, the defaults stand", () => {
 /** Each key with a value that is not its default, and where it must show. */
 const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string, value: unknown]>> = {
   listen: ["'[::1]:9000'", "listen", { host: "::1", port: 9000 }],
+  "tls.cert": ["certs/tls.crt", "tls.certFile", "/srv/gate/certs/tls.crt"],
+  "tls.key": ["/etc/tls.key", "tls.keyFile", "/etc/tls.key"],
+  "tls.min_version": ["TLSv1.3", "tls.minVersion", "TLSv1.3"],
   "tools.folder": ["/etc/tools", "tools.folder", "/etc/tools"],
   "tools.include": ["['*.yaml']", "tools.include", ["*.yaml"]],
   "tools.settle": ["250ms", "tools.settleMs", 250],
@@ -83,16 +86,24 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "log.level": ["debug", "log.level", "debug"],
 };
 
+/** Keys that do not come alone, and what they come with. */
+const BESIDE: Readonly<Record<string, string>> = {
+  "tls.cert": "  key: k\n",
+  "tls.key": "  cert: c\n",
+  "tls.min_version": "  cert: c\n  key: k\n",
+};
+
 for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
   test(`\`${key}\` has its effect and its origin`, () => {
     const names = key.split(".");
-    const text = `# one line before\n${names.map((name, i) => `${"  ".repeat(i)}${name}:`).join("\n")} ${yaml}\n`;
+    const text = `# one line before\n${names.map((name, i) => `${"  ".repeat(i)}${name}:`).join("\n")} ${yaml}\n${BESIDE[key] ?? ""}`;
     const parsed = config(text);
     let at: unknown = parsed;
     for (const name of path.split(".")) at = (at as Record<string, unknown>)[name];
     expect(at).toEqual(value);
     expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
-    expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1);
+    const beside = (BESIDE[key]?.match(/:/g) ?? []).length;
+    expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
   });
 }
 
@@ -104,7 +115,7 @@ test("only loopback addresses are taken while no authentication is configured", 
     ["[::1]:65535", "::1"],
     ["[0:0:0:0:0:0:0:1]:1", "0:0:0:0:0:0:0:1"],
   ] as const) {
-    expect(parseListenAddress(text), text).toMatchObject({ host });
+    expect(parseListenAddress(text, "/srv/gate"), text).toMatchObject({ host });
   }
   for (const text of [
     "0.0.0.0:7433",
@@ -152,18 +163,51 @@ test("what a group sets stands under its name, by dotted key and with its origin
   expect(problems("groups: {'a b': {}}\n")).toHaveLength(1);
 });
 
+test("a Unix socket is named as in gRPC, relative to the file", () => {
+  for (const [text, path] of [
+    ["unix:gate.sock", "/srv/gate/gate.sock"],
+    ["unix:../run/gate.sock", "/srv/run/gate.sock"],
+    ["unix:/run/gate.sock", "/run/gate.sock"],
+    ["unix:///run/gate.sock", "/run/gate.sock"],
+    [`unix:/${"é".repeat(53)}`, `/${"é".repeat(53)}`],
+  ] as const) {
+    expect(config(`listen: '${text}'`).listen, text).toEqual({ path });
+  }
+  for (const text of ["unix:", "unix://run/gate.sock", "unix:/run/", "unix:a\\0b", "unix:////run/gate.sock"]) {
+    expect(problems(`listen: "${text}"`), text).toEqual([
+      expect.stringMatching(/^1:1 `listen`: expected the path of a socket, such as unix:toolgate\.sock, got /),
+    ]);
+  }
+});
+
+test("a path that a Unix socket has no room for is refused with the mend", () => {
+  expect(problems(`listen: 'unix:/${"é".repeat(53)}x'`)).toEqual([
+    expect.stringMatching(
+      /has 108 bytes, .* has room for 107: take a shorter one, such as unix:\/run\/toolgate\.sock$/,
+    ),
+  ]);
+});
+
+test("a certificate comes with its key, and not on a Unix socket", () => {
+  expect(config("listen: 127.0.0.1:1\n").tls).toBeUndefined();
+  expect(problems("tls: {cert: tls.crt}\n")).toEqual(["1:1 key `key` is missing in `tls`"]);
+  expect(problems("tls: {key: tls.key}\n")).toEqual(["1:1 key `cert` is missing in `tls`"]);
+  expect(problems("tls: {cert: c, key: k, min_version: TLSv1.1}\n")).toEqual([
+    '1:24 `tls.min_version`: expected one of "TLSv1.2", "TLSv1.3"; got text "TLSv1.1"; did you mean "TLSv1.2", "TLSv1.3"?',
+  ]);
+  expect(problems("listen: unix:a\ntls: {cert: c, key: k}\n")).toEqual([
+    "2:1 `tls`: a Unix socket needs no TLS, since nothing of it leaves the machine: remove it, or listen on an address and a port",
+  ]);
+  expect(problems("tls: {cert: c, key: k, client_ca: ca}\n")).toEqual([
+    "1:24 `tls.client_ca` is not supported yet: remove it",
+  ]);
+  expect(problems("listen: 0.0.0.0:1\ntls: {cert: c, key: k}\n")).toEqual([
+    expect.stringContaining("can be reached from outside, and no authentication is configured"),
+  ]);
+});
+
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of [
-    "tls",
-    "identity",
-    "toolsets",
-    "skills",
-    "secrets",
-    "audit",
-    "metrics",
-    "telemetry",
-    "rate_limit",
-  ]) {
+  for (const key of ["identity", "toolsets", "skills", "secrets", "audit", "metrics", "telemetry", "rate_limit"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

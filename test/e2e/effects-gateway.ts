@@ -54,7 +54,7 @@ export async function openGateway(options: OpenGatewayOptions): Promise<OpenGate
     injectFaults: options.injectFaults === true,
     ...(options.clock === undefined ? {} : { clock: options.clock }),
   });
-  const { port } = gateway.address;
+  const port = Number(new URL(gateway.url).port);
   const client = createGatewayClient(port);
   return {
     port,

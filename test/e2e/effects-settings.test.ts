@@ -7,7 +7,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
+import { AUTHORITY } from "../service/certificate-folder.ts";
+import { type Issued, issue } from "../service/certificates.ts";
 import { rawSession, rawSocket } from "../service/raw.ts";
+import { rawTls } from "../service/tls-raw.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, type OpenGatewayOptions, openGateway, temporaryFolder } from "./effects-gateway.ts";
 import { reasonOf, retryUntil, textOf } from "./gateway-client.ts";
@@ -151,12 +154,49 @@ function onlyOneLooks(looking: object, blind: object): Effect {
   };
 }
 
+const TLS = { cert: "tls.crt", key: "tls.key" };
+
+function tlsFiles({ cert, key }: Issued): Readonly<Record<string, string>> {
+  return { "tls.crt": cert, "tls.key": key };
+}
+
+/** A gateway shows the certificate that it was given, which takes both files. */
+async function shownCertificate(open: Open): Promise<void> {
+  for (const names of [
+    ["localhost", "127.0.0.1"],
+    ["other.test", "127.0.0.1"],
+  ]) {
+    const files = tlsFiles(issue({ issuer: AUTHORITY, names }));
+    const { port } = await open({ files, settings: { tls: TLS } });
+    using raw = await rawTls(port);
+    expect(raw.socket.getPeerCertificate().subject.CN).toBe(names[0]);
+  }
+}
+
 /** Every key of gateway.yaml with what shows that it has an effect; policies have a test of their own. */
 const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Effect>> = {
   async listen(open) {
     const { port, stop } = await open();
     await stop();
     expect((await open({ settings: { listen: `127.0.0.1:${port}` } })).port).toBe(port);
+  },
+  "tls.cert": shownCertificate,
+  "tls.key": shownCertificate,
+  async "tls.min_version"(open) {
+    const files = tlsFiles(issue({ issuer: AUTHORITY }));
+    for (const [version, spoken] of [
+      ["TLSv1.2", true],
+      ["TLSv1.3", false],
+    ] as const) {
+      const { port } = await open({ files, settings: { tls: { ...TLS, min_version: version } } });
+      const older = rawTls(port, { maxVersion: "TLSv1.2" }).then((raw) => raw[Symbol.dispose]());
+      expect(
+        await older.then(
+          () => true,
+          () => false,
+        ),
+      ).toBe(spoken);
+    }
   },
   "tools.folder": {
     values: ["elsewhere", "nowhere"],

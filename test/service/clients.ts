@@ -1,3 +1,4 @@
+import { getCACertificates } from "node:tls";
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { ConnectError, createClient, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
@@ -110,8 +111,16 @@ function rethrow(error: unknown): never {
 const CALL = "/toolgate.v1.ToolGatewayService/Call";
 const CALL_STREAM = "/toolgate.v1.ToolGatewayService/CallStream";
 
-function grpcJsClient(url: string): AnyClient {
-  const client = new Client(new URL(url).host, credentials.createInsecure());
+/** Those that Node trusts at this moment: grpc-js has a list of its own. */
+function trusted(): Buffer {
+  return Buffer.from(getCACertificates("default").join("\n"));
+}
+
+/** Takes `http:`, `https:` and `unix:`. */
+export function grpcJsClient(url: string): AnyClient {
+  const { protocol, host } = new URL(url);
+  const secure = protocol === "https:" ? credentials.createSsl(trusted()) : credentials.createInsecure();
+  const client = new Client(protocol === "unix:" ? url : host, secure);
   const callBytes = (message: MessageInitShape<typeof CallRequestSchema>): Buffer =>
     Buffer.from(toBinary(CallRequestSchema, create(CallRequestSchema, message)));
   const streamBytes = (message: MessageInitShape<typeof CallStreamRequestSchema>): Buffer =>

@@ -3,6 +3,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { addressText } from "../../src/core/listen-address.ts";
 import { type LogFields, type Logger, silentLogger } from "../../src/core/logger.ts";
 import { createFrontDoor, type FrontDoor, type FrontDoorOptions } from "../../src/service/front-door.ts";
 import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
@@ -10,13 +11,13 @@ import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
 /** How long a test waits for what comes in a moment, unless the machine is very busy. */
 export const PATIENT = { timeout: 10_000 } as const;
 
-/** A front door on a free port of loopback. */
+/** A front door that is open. */
 export interface Served extends AsyncDisposable {
   readonly door: FrontDoor;
   readonly registry: FakeRegistry;
   readonly host: string;
   readonly port: number;
-  /** `http://127.0.0.1:PORT`. */
+  /** `http://127.0.0.1:PORT`, with a certificate `https://127.0.0.1:PORT`, or `unix:PATH`. */
   readonly url: string;
 }
 
@@ -42,9 +43,12 @@ export async function serve(options: Partial<FrontDoorOptions> = {}): Promise<Se
   const registry = createFakeRegistry();
   registry.add({ name: "echo" });
   const door = createDoor(registry, options);
-  const { host, port } = await door.listen();
+  const address = await door.listen();
   door.setReady(true);
-  return { door, registry, host, port, url: `http://${host}:${port}`, [Symbol.asyncDispose]: () => door.stop() };
+  const { host, port } = "path" in address ? { host: "", port: 0 } : address;
+  const scheme = options.tls === undefined ? "http" : "https";
+  const url = "path" in address ? addressText(address) : `${scheme}://${host}:${port}`;
+  return { door, registry, host, port, url, [Symbol.asyncDispose]: () => door.stop() };
 }
 
 interface GrpcClients {

@@ -3,6 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./gen/google/rpc/error_details_pb.ts";
 import { Effect, ToolErrorDetailSchema } from "./gen/toolgate/v1/errors_pb.ts";
 import { isRefusedStream } from "./refused-stream.ts";
+import { tlsProblem } from "./tls-problem.ts";
 
 /** Why the gateway refused or failed a request. The gateway's docs/errors.md says when each happens and what to do. */
 export type GatewayReason =
@@ -40,7 +41,8 @@ export type GatewayReason =
 
 /**
  * Why this client failed a request by itself.
- * - GATEWAY_UNREACHABLE: no connection, so the gateway never saw the request.
+ * - GATEWAY_UNREACHABLE: no connection, so the gateway never saw the request. Where it is for TLS, `metadata.tls` says
+ *   why: CERTIFICATE_UNTRUSTED, CERTIFICATE_NAME, CERTIFICATE_DATES, TLS_EXPECTED, PLAINTEXT_EXPECTED or TLS_HANDSHAKE.
  * - GATEWAY_CONNECTION_LOST: no complete answer came: the connection broke, or what answers there is no gateway.
  * - STREAM_INCOMPLETE: a stream ended without `completed`.
  * - STREAM_BROKEN: a stream left a message out, or went on after `completed`.
@@ -213,6 +215,11 @@ function fromTransport(rpc: ConnectError, facts: RequestFacts): ToolgateError {
     return new ToolgateError("CALL_DEADLINE_EXCEEDED", "DEADLINE_EXCEEDED", text, { ...lost, retryable: true });
   }
   const causes = causeChain(rpc);
+  const tls = causes.map(tlsProblem).find((problem) => problem !== undefined);
+  if (tls !== undefined) {
+    const text = `the gateway cannot be reached: ${tls.text}`;
+    return new ToolgateError("GATEWAY_UNREACHABLE", "UNAVAILABLE", text, { metadata: { tls: tls.kind }, cause: rpc });
+  }
   const refused = causes.find(isConnectFailure) ?? (isRefusedStream(rpc) ? rpc : undefined);
   if (refused !== undefined) {
     const text = `the gateway cannot be reached: ${plainText(refused)}`;

@@ -1,5 +1,6 @@
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
+import { connect } from "node:net";
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import {
   compressionGzip,
@@ -11,8 +12,12 @@ import { retryRefusedStreams } from "./refused-stream.ts";
 
 /** How to reach a gateway from Node.js. */
 export interface NodeTransportOptions {
-  /** Such as `http://127.0.0.1:7433`. */
+  /** Such as `http://127.0.0.1:7433`, `https://tools.example.com`, or `unix:/run/toolgate.sock` for a Unix socket. */
   readonly baseUrl: string;
+  /** With `https:`: certificates in PEM of those to trust, instead of those that Node.js trusts. */
+  readonly ca?: string | Uint8Array;
+  /** With `https:`: the name the certificate has to be for. Default: that of `baseUrl`. */
+  readonly serverName?: string;
   /**
    * `grpc`: gRPC over HTTP/2, one connection for everything. `connect`: Connect over HTTP/1.1, for networks that let
    * nothing else through. Default `grpc`.
@@ -42,12 +47,14 @@ export function createNodeTransport(options: NodeTransportOptions): NodeTranspor
 }
 
 function grpcTransport(options: NodeTransportOptions): NodeTransport {
-  const { baseUrl } = options;
-  const sessionManager = new Http2SessionManager(baseUrl, {
+  const { baseUrl, socketPath } = placeOf(options);
+  const pings = {
     pingIntervalMs: options.pingIntervalMs ?? 30_000,
     pingTimeoutMs: PING_TIMEOUT_MS,
     connectTimeoutMs: options.connectTimeoutMs ?? 10_000,
-  });
+  };
+  const session = socketPath === undefined ? tlsOf(options) : { createConnection: () => connect({ path: socketPath }) };
+  const sessionManager = new Http2SessionManager(baseUrl, pings, session);
   // The retry is innermost, so that other interceptors see one request and its end.
   const interceptors = [...(options.interceptors ?? []), retryRefusedStreams];
   const transport = createGrpcTransport({ ...limits(options), baseUrl, sessionManager, interceptors });
@@ -55,10 +62,12 @@ function grpcTransport(options: NodeTransportOptions): NodeTransport {
 }
 
 function connectTransport(options: NodeTransportOptions): NodeTransport {
-  const { baseUrl } = options;
-  const agent = baseUrl.startsWith("https:") ? new HttpsAgent({ keepAlive: true }) : new HttpAgent({ keepAlive: true });
+  const { baseUrl, socketPath } = placeOf(options);
+  const agent = baseUrl.startsWith("https:")
+    ? new HttpsAgent({ keepAlive: true, ...tlsOf(options) })
+    : new HttpAgent({ keepAlive: true });
   const interceptors = [...(options.interceptors ?? [])];
-  const nodeOptions = { agent };
+  const nodeOptions = { agent, ...(socketPath === undefined ? {} : { socketPath }) };
   const transport = createConnectTransport({
     ...limits(options),
     baseUrl,
@@ -67,6 +76,22 @@ function connectTransport(options: NodeTransportOptions): NodeTransport {
     interceptors,
   });
   return closable(transport, () => agent.destroy());
+}
+
+/** A Unix socket has no host of its own; `localhost` stands for it on the wire, as in other gRPC clients. */
+function placeOf({ baseUrl }: NodeTransportOptions): { readonly baseUrl: string; readonly socketPath?: string } {
+  const path = /^unix:(?:\/\/(?=\/))?(.+)$/.exec(baseUrl)?.[1];
+  return path === undefined ? { baseUrl } : { baseUrl: "http://localhost", socketPath: path };
+}
+
+function tlsOf({ ca, serverName }: NodeTransportOptions): {
+  readonly ca?: string | Buffer;
+  readonly servername?: string;
+} {
+  return {
+    ...(ca === undefined ? {} : { ca: typeof ca === "string" ? ca : Buffer.from(ca) }),
+    ...(serverName === undefined ? {} : { servername: serverName }),
+  };
 }
 
 function limits(options: NodeTransportOptions): {

@@ -40,7 +40,7 @@ interface GatewayReport {
 async function askGateway(context: CommandContext): Promise<GatewayReport> {
   const subject = `gateway ${context.address}`;
   try {
-    using connection = connect(context.address);
+    using connection = await connect(context);
     const diagnosis = await connection.client.diagnose({ signal: context.signal, timeoutMs: GATEWAY_LIMIT_MS });
     const uptime = diagnosis.uptime === undefined ? "" : `, up for ${durationWords(durationMs(diagnosis.uptime))}`;
     const message = `toolgate ${plain(diagnosis.version)} on ${plain(diagnosis.runtime)}${uptime}`;

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { GatewayConfig } from "../../config/gateway-config.ts";
 import { GatewayError } from "../../core/errors.ts";
+import { addressText } from "../../core/listen-address.ts";
 import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 import { type FoundConfig, gatewayConfig, type ServeOptions } from "../gateway-settings.ts";
@@ -51,8 +52,7 @@ async function runGateway(
   });
   const gateway = await startGateway(() => server.createGateway({ config, logger, injectFaults }), config);
   if (injectFaults) logger.warn("faults-enabled", { rules: config.faults.rules.length });
-  const { address } = gateway;
-  const url = `http://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
+  const { url } = gateway;
   const tools = config.tools.folder;
   // For whoever started it: words at a terminal, a log line elsewhere, so that a log holds nothing but its lines.
   if (err.isTerminal) err.line(`toolgate ${host.version} listening on ${url}, tools from ${tools}`);
@@ -114,13 +114,14 @@ async function startGateway(start: () => Promise<RunningGateway>, config: Gatewa
 
 /** What keeps a gateway from starting, in words that say what to do. */
 function startFailure(error: unknown, { listen }: GatewayConfig): unknown {
-  const where = `${listen.host}:${listen.port}`;
+  const where = addressText(listen);
+  const host = "host" in listen ? listen.host : "127.0.0.1";
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const code = "code" in cause ? cause.code : undefined;
     // The folders of tools and registrations can be refused with the same codes.
     if (!("syscall" in cause) || (cause.syscall !== "listen" && cause.syscall !== "getaddrinfo")) continue;
     if (code === "EADDRINUSE") {
-      const mend = `A gateway may run there already (toolgate doctor). Or listen elsewhere: --listen ${listen.host}:0.`;
+      const mend = `A gateway may run there already (toolgate doctor). Or listen elsewhere: --listen ${host}:0.`;
       return new CliError(EXIT.failed, `${where} is in use by another program`, { mend, cause: error });
     }
     if (code === "EACCES") {
@@ -129,7 +130,7 @@ function startFailure(error: unknown, { listen }: GatewayConfig): unknown {
     }
     if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") {
       const mend = "Take another with --listen.";
-      return new CliError(EXIT.failed, `this machine has no address ${listen.host}`, { mend, cause: error });
+      return new CliError(EXIT.failed, `this machine has no address ${host}`, { mend, cause: error });
     }
   }
   return error instanceof GatewayError ? new CliError(EXIT.failed, error.message, { cause: error }) : error;

@@ -20,7 +20,7 @@ export interface CallCommandOptions extends GivenArguments {
 
 /** Calls a tool and prints what it gave. */
 export async function callTool(name: string, options: CallCommandOptions, context: CommandContext): Promise<ExitCode> {
-  using connection = connect(context.address);
+  using connection = await connect(context);
   const { client } = connection;
   const args = stringifyJson(
     await toolArguments(

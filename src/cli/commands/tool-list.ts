@@ -27,7 +27,7 @@ export async function listTools(options: ToolListOptions, context: CommandContex
   const tools: Tool[] = [];
   const problems: DeclarationProblem[] = [];
   let revision = 0n;
-  using connection = connect(context.address);
+  using connection = await connect(context);
   const pages = connection.client.listPages({
     ...selection,
     pageSize: 1000,

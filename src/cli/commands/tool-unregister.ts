@@ -14,7 +14,7 @@ export async function unregisterTool(
   options: UnregisterCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
-  using connection = connect(context.address);
+  using connection = await connect(context);
   const revision = await connection.client.unregister(name, { ...options, signal: context.signal });
   if (context.json) await writeJson({ name, revision }, context);
   else context.err.line(`${name} is not registered any more (revision ${revision})`);
