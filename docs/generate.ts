@@ -94,7 +94,8 @@ file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`grou
 what is wrong with it. Every key has a default, so the file may be empty or absent. A dot is a level of nesting:
 \`tools.settle\` is the key \`settle\` under \`tools\`.
 An unknown key is refused with the nearest known one; a known key without effect yet is refused as not supported yet.
-Editors check the file with [schema/gateway.schema.json](schema/gateway.schema.json).
+Editors check the file with [schema/gateway.schema.json](schema/gateway.schema.json). Certificates and Unix sockets have a
+page of their own: [tls.md](tls.md).
 
 ${table(["Key", "Default", "Meaning"], settingRows(SETTINGS))}
 

@@ -185,7 +185,7 @@ function addServe(program: Command, actions: Actions): void {
       "gateway.yaml; default ./gateway.yaml, then ~/.toolgate/gateway.yaml, else built-in values",
     )
     .option("--tools <folder>", "watched folder of declarations")
-    .option("--listen <host:port>", `where to listen; default ${DEFAULT_ADDRESS}`)
+    .option("--listen <host:port>", `where to listen, also unix:path; default ${DEFAULT_ADDRESS}`)
     .option("--state <folder>", "folder for what is registered over the service")
     .addOption(
       new Option("--log-level <level>", "how much to log").choices(["debug", "info", "warn", "error", "silent"]),

@@ -171,8 +171,12 @@ test("plaintext is told over both HTTP versions that this port speaks TLS", asyn
   const logger = levels();
   await using served = await serveTls({ logger });
   using http1 = await rawSocket(served.port);
-  http1.socket.write(`POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n`);
-  http1.socket.write("x".repeat(100_000));
+  http1.socket.pause();
+  http1.socket.write(`POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n${"x".repeat(100_000)}`);
+  await expect.poll(() => logger.quiet, PATIENT).toContain("plaintext-refused");
+  // Were the rest left unread, closing would reset the connection, and what was not read by now would be lost.
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  http1.socket.resume();
   await http1.closed;
   expect(http1.text()).toMatch(/^HTTP\/1\.1 400 [^]*this port speaks TLS: use https\n$/);
   using session = rawSession(served.url.replace("https:", "http:"));
@@ -235,11 +239,12 @@ test.each([{ ALPNProtocols: ["h2"] }, { ALPNProtocols: ["http/1.1"] }, {}])(
 );
 
 test("connections over the limit are closed, those in their handshake count", async () => {
-  await using served = await serveTls({ connection: { connections: 2 } });
-  using _shaking = await rawSocket(served.port);
-  using _open = await rawTls(served.port);
+  await using served = await serveTls({ connection: { connections: 2, sniffMs: 600_000 } });
+  using shaking = await rawSocket(served.port);
+  using open = await rawTls(served.port);
   using third = await rawSocket(served.port);
   await third.closed;
+  expect([shaking.socket.closed, open.socket.closed]).toEqual([false, false]);
 });
 
 test("headers that come too slowly over TLS are cut with 408", async () => {
