@@ -8,9 +8,6 @@ import { type Acceptor, PrefaceSniffer, type SocketTakers } from "./preface.ts";
 /** First byte of a TLS connection: a handshake record. Source: RFC 8446, 5.1. */
 const HANDSHAKE = 0x16;
 
-/** How long a peer that spoke plaintext may take to read why it is refused. */
-const REFUSAL_MS = 1_000;
-
 const WORDS = "this port speaks TLS: use https\n";
 
 /** For HTTP/1. */
@@ -41,7 +38,6 @@ export class TlsAcceptor implements Acceptor {
   readonly #server: Server;
   /** The sockets that shake hands, by their peer: a tls.Server does not say which of them it has finished with. */
   readonly #handshakes = new Map<string, Socket>();
-  readonly #refused = new Set<Socket>();
   /** Before TLS: what does not speak it. */
   readonly #outer: PrefaceSniffer;
   /** Within TLS. */
@@ -84,7 +80,6 @@ export class TlsAcceptor implements Acceptor {
   destroy(): void {
     this.#outer.destroy();
     for (const socket of this.#handshakes.values()) socket.destroy();
-    for (const socket of this.#refused) socket.destroy();
     this.#inner.destroy();
   }
 
@@ -109,15 +104,8 @@ export class TlsAcceptor implements Acceptor {
 
   #refuse(socket: Socket, words: string | Buffer): void {
     this.#deps.logger.debug("plaintext-refused", { peer: socket.remoteAddress });
-    const cut = (): void => void socket.destroy();
-    const timer = this.#deps.clock.after(REFUSAL_MS, cut);
-    this.#refused.add(socket);
-    socket.once("close", () => {
-      timer[Symbol.dispose]();
-      this.#refused.delete(socket);
-    });
-    // What is left unread when a socket is closed would take the words with it.
-    socket.on("error", cut).on("end", cut).resume().end(words);
+    socket.on("error", () => socket.destroy()).write(words);
+    socket.destroySoon();
   }
 }
 

@@ -171,12 +171,7 @@ test("plaintext is told over both HTTP versions that this port speaks TLS", asyn
   const logger = levels();
   await using served = await serveTls({ logger });
   using http1 = await rawSocket(served.port);
-  http1.socket.pause();
-  http1.socket.write(`POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n${"x".repeat(100_000)}`);
-  await expect.poll(() => logger.quiet, PATIENT).toContain("plaintext-refused");
-  // Were the rest left unread, closing would reset the connection, and what was not read by now would be lost.
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  http1.socket.resume();
+  http1.socket.write(`POST ${LIST} HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n${"x".repeat(3_000_000)}`);
   await http1.closed;
   expect(http1.text()).toMatch(/^HTTP\/1\.1 400 [^]*this port speaks TLS: use https\n$/);
   using session = rawSession(served.url.replace("https:", "http:"));
