@@ -60,7 +60,16 @@ export function stringifyJson(value: JsonValue, indent?: number): string {
 
 /** Writes JSON text with keys in one fixed order: equal values give equal text. */
 export function canonicalJson(value: JsonValue): string {
-  return stringifyJson(sortKeys(value));
+  if (typeof value === "bigint") return value.toString();
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (isJsonArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  // Written at once: a sorted copy of every object on the way costs three times as much, and there may be 10,000 tools.
+  let text = "";
+  for (const name of Object.keys(value).toSorted()) {
+    const member = value[name];
+    if (member !== undefined) text += `${text === "" ? "" : ","}${JSON.stringify(name)}:${canonicalJson(member)}`;
+  }
+  return `{${text}}`;
 }
 
 /** JSON equality: `0` equals `0.0` and is not `"0"`; the order of keys does not count. */
@@ -103,13 +112,6 @@ function exactNumber(_key: string, value: unknown, context?: { source?: string }
 
 function rawBigint(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? JSON.rawJSON(value.toString()) : value;
-}
-
-function sortKeys(value: JsonValue): JsonValue {
-  if (Array.isArray(value)) return value.map(sortKeys);
-  if (!isJsonObject(value)) return value;
-  const names = Object.keys(value).toSorted();
-  return Object.fromEntries(names.map((name) => [name, sortKeys(value[name] as JsonValue)]));
 }
 
 /**

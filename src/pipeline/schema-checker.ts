@@ -6,9 +6,13 @@ import { compileSchema, type Validator } from "./schema/compile-schema.ts";
 import { createDefaults, type Defaults } from "./schema/defaults.ts";
 import { violation } from "./schema/describe-error.ts";
 import { createMetaChecker } from "./schema/dialect.ts";
-import { readSchema } from "./schema/read-schema.ts";
+import { rememberPatterns } from "./schema/linear-pattern.ts";
+import { type ReadTools, readSchema } from "./schema/read-schema.ts";
 import { violationsOf } from "./schema/violations.ts";
 import { WorkLimitReached } from "./schema/work-meter.ts";
+
+/** Patterns that are remembered between schemas. One takes about 20 KiB, a large one 200. */
+const MAX_PATTERNS = 200;
 
 /** Outcome of holding arguments against a schema. */
 export type ArgumentsOutcome =
@@ -50,7 +54,7 @@ interface Compiled {
  * about 100 ms, for the meta-schemas.
  */
 export function createSchemaChecker(options: { readonly maxCompiled: number }): SchemaChecker {
-  const meta = createMetaChecker();
+  const tools: ReadTools = { meta: createMetaChecker(), compilePattern: rememberPatterns(MAX_PATTERNS) };
   const hashes = new WeakMap<JsonObject, string>();
   const compiled = new Map<string, Compiled>();
 
@@ -64,7 +68,7 @@ export function createSchemaChecker(options: { readonly maxCompiled: number }): 
   }
 
   function compile(schema: JsonObject): Compiled {
-    const outcome = readSchema(schema, meta);
+    const outcome = readSchema(schema, tools);
     if (!outcome.ok) throw new GatewayError("INTERNAL", `input schema cannot be used: ${outcome.problem}`);
     try {
       return { validator: compileSchema(outcome.ready), defaults: createDefaults(outcome.ready.schema) };
@@ -87,7 +91,7 @@ export function createSchemaChecker(options: { readonly maxCompiled: number }): 
 
   return {
     problem(schema) {
-      const outcome = readSchema(schema, meta);
+      const outcome = readSchema(schema, tools);
       return outcome.ok ? undefined : outcome.problem;
     },
     check(schema, args) {

@@ -1,12 +1,7 @@
 import * as fs from "node:fs";
-import { promisify } from "node:util";
 import { MAX_DECLARATION_BYTES } from "./declaration-source.ts";
+import type { Disk } from "./disk.ts";
 import { errorCode, type FileStat, fileStat, isMissing } from "./file-stat.ts";
-
-// Only what may wait for a disk goes to the thread pool: the way there and back takes ten times the CPU time of the work
-// itself, and there may be 10,000 files. The state of a file that is open is in memory.
-const open = promisify(fs.open);
-const read = promisify(fs.read);
 
 /** What was found at a path. */
 export type FileReading =
@@ -31,18 +26,23 @@ export type FileReading =
  *
  * @param wanted decides by the file's state whether its content is read.
  */
-export async function readDeclarationFile(path: string, wanted: (stat: FileStat) => boolean): Promise<FileReading> {
+export async function readDeclarationFile(
+  path: string,
+  disk: Disk,
+  wanted: (stat: FileStat) => boolean,
+): Promise<FileReading> {
   let file: number | undefined;
   try {
     // Without O_NONBLOCK a pipe would hold a thread of the pool until somebody writes into it.
-    file = await open(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+    file = await disk.open(path, fs.constants.O_RDONLY | (fs.constants.O_NONBLOCK ?? 0));
+    // The state of a file that is open is in memory.
     const stats = fs.fstatSync(file);
     if (stats.isDirectory()) return { kind: "folder" };
     if (!stats.isFile()) return { kind: "special" };
     const stat = fileStat(stats);
     if (!wanted(stat)) return { kind: "unread", stat };
     if (stat.size > MAX_DECLARATION_BYTES) return { kind: "too-large", stat };
-    const bytes = await readAtMost(file, stat.size);
+    const bytes = await readAtMost(disk, file, stat.size);
     const after = fileStat(fs.fstatSync(file));
     return { kind: "bytes", stat, bytes, whole: after.stamp === stat.stamp && bytes.length === stat.size };
   } catch (error) {
@@ -57,13 +57,13 @@ export async function readDeclarationFile(path: string, wanted: (stat: FileStat)
   }
 }
 
-async function readAtMost(file: number, size: number): Promise<Uint8Array> {
+async function readAtMost(disk: Disk, file: number, size: number): Promise<Uint8Array> {
   const buffer = Buffer.allocUnsafe(size);
   let filled = 0;
   while (filled < size) {
-    const { bytesRead } = await read(file, buffer, filled, size - filled, filled);
-    if (bytesRead === 0) break;
-    filled += bytesRead;
+    const bytes = await disk.read(file, buffer, filled);
+    if (bytes === 0) break;
+    filled += bytes;
   }
   return buffer.subarray(0, filled);
 }

@@ -20,6 +20,8 @@ export interface Declaration {
   readonly policy: ToolPolicy;
   /** Values of the keys that belong to pipeline steps, by step name. */
   readonly stepConfigs: ReadonlyMap<string, JsonValue>;
+  /** SHA-256 (hex) of what a model and a typed client depend on: name, description, schemas and hints. */
+  readonly contractDigest: string;
   /** SHA-256 (hex) of everything above that has an effect, the gateway's defaults included: the etag. */
   readonly digest: string;
   /** Notes that did not stop it. */

@@ -5,6 +5,7 @@ import type { Clock } from "../core/clock.ts";
 import { mapConcurrently } from "./concurrent.ts";
 import { type FileReading, readDeclarationFile } from "./declaration-file.ts";
 import { MAX_DECLARATION_BYTES } from "./declaration-source.ts";
+import { createDirectDisk, type Disk, pooledDisk } from "./disk.ts";
 import { createFileRules, type FileVerdict } from "./file-rules.ts";
 import { errorCode, type FileStat, isMissing, unreadable } from "./file-stat.ts";
 import type { FolderScan } from "./folder-scan.ts";
@@ -57,6 +58,7 @@ export class FileTracker {
   readonly #clock: Clock;
   readonly #verdictOf: (path: string) => FileVerdict;
   readonly #queue: SettleQueue;
+  readonly #startDisk: Disk;
   readonly #known = new Map<string, KnownFile>();
   /** Known files that were not there at the last look, but whose going is not believed yet. */
   readonly #missing = new Set<string>();
@@ -68,11 +70,17 @@ export class FileTracker {
     this.#clock = clock;
     this.#verdictOf = createFileRules(options.include);
     this.#queue = new SettleQueue(clock, options.settleMs);
+    this.#startDisk = createDirectDisk(clock);
   }
 
   /** Whether every file of the first scan has been handed on. */
   get loaded(): boolean {
     return this.#initial?.size === 0;
+  }
+
+  /** How to ask for the folder's files. */
+  get disk(): Disk {
+    return this.loaded ? pooledDisk : this.#startDisk;
   }
 
   /** How long until a file is due to be looked at; infinite where none is. */
@@ -136,7 +144,7 @@ export class FileTracker {
     const verdict = this.#verdictOf(path);
     const known = this.#known.get(path);
     let settled = true;
-    const reading = await readDeclarationFile(join(this.#options.folder, path), (found) => {
+    const reading = await readDeclarationFile(join(this.#options.folder, path), this.disk, (found) => {
       if (verdict !== "read" || known?.stamp === found.stamp) return false;
       settled = this.#isSettled(pending, found);
       return settled;

@@ -1,11 +1,10 @@
-import { hash } from "node:crypto";
 import { ownObject } from "../config/own-values.ts";
 import { orderProblems, parseDocument } from "../config/parse-document.ts";
 import type { SourceDocument, SourceProblem } from "../config/source-document.ts";
 import { pathText } from "../config/wording.ts";
 import type { Adapter, AdapterSettings, ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { canonicalJson, ownValue, pointerSteps } from "../core/json.ts";
+import { ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { EffectClass } from "../core/step.ts";
@@ -15,6 +14,7 @@ import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./dec
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import { declaredKind } from "./declared-kind.ts";
 import { readTool } from "./declared-tool.ts";
+import { contractDigestOf, declarationDigestOf } from "./digests.ts";
 import { type ExplainParts, explainDeclaration } from "./explain-declaration.ts";
 import { lintDeclaration } from "./lint.ts";
 import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
@@ -116,7 +116,8 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const { config, readOnly, upstream, warnings } = configured;
   const { rules } = result;
   const policy = { ...timeouts.policy, ...policies.policy, effectClass: effectClass(tool, readOnly), upstream };
-  const declared = { source, tool, adapter, config, rules, policy, stepConfigs };
+  const contractDigest = contractDigestOf(tool);
+  const declared = { source, tool, adapter, config, rules, policy, stepConfigs, contractDigest };
   const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
   const shown = { tool, timeouts, policies, stepConfigs, result: result.explained };
   const explain = explainLater(read.text, { ...shown, adapter, config }, options);
@@ -125,7 +126,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     declaration: {
       ...declared,
       namePlace: document.position("/name"),
-      digest: digestOf(declared, own, defaults, policies),
+      digest: declarationDigestOf(declared, { own, defaults, policies }),
       notes: toProblems(positioned(notes, document), source, true),
       get explained() {
         return explain();
@@ -222,26 +223,6 @@ function propertyNames(schema: JsonObject): readonly string[] {
 
 function pick(keys: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(keys).filter(([name]) => names.includes(name)));
-}
-
-/** SHA-256 over all that has an effect: comments, layout and the order of keys have none. */
-function digestOf(
-  { tool, rules, policy, stepConfigs }: Pick<Declaration, "tool" | "rules" | "policy" | "stepConfigs">,
-  own: JsonObject,
-  { maxResponseBytes, pool = {} }: DeclarationDefaults,
-  policies: ResolvedPolicies,
-): string {
-  const text = canonicalJson({
-    tool: { ...tool, outputSchema: tool.outputSchema ?? null, hints: { ...tool.hints } },
-    own,
-    rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
-    policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
-    policies: policies.facts,
-    steps: Object.fromEntries(stepConfigs),
-    maxResponseBytes,
-    pool: { ...pool },
-  });
-  return hash("sha256", text, "hex");
 }
 
 function effectClass({ hints }: DeclaredTool, readOnly: boolean): EffectClass {

@@ -309,8 +309,7 @@ function rejected(source: string, message: string): SourceUpdate {
 function preview(declaration: Declaration, registration: StoredRegistration, table: ToolTable): ToolEntry {
   const { name } = declaration.tool;
   const claim = { name, source: apiSource(name), declaration, ...timesOf(registration) };
-  const earlier = table.snapshot.named(name)?.definition;
-  return new ToolEntry(claim, undefined, buildDefinition(claim, table.aliasOf(name), earlier));
+  return new ToolEntry(claim, undefined, buildDefinition(claim, table.aliasOf(name)));
 }
 
 /** What an earlier run kept. */

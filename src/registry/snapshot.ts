@@ -52,12 +52,17 @@ export class Snapshot {
   /** A snapshot with these names set to these tools, or without them. A few changes among 10,000 tools are cheap. */
   withTools(changes: ReadonlyMap<string, ToolEntry | undefined>): Snapshot {
     if (changes.size === 0) return this;
-    const fresh = [...changes.values()].filter((entry) => entry !== undefined);
-    const others = (entry: ToolEntry): boolean => !changes.has(entry.definition.name);
-    const aliased = fresh.filter((entry) => entry.definition.alias !== entry.definition.name);
+    const aliases = new Map<string, ToolEntry | undefined>();
+    for (const name of changes.keys()) {
+      const before = this.named(name);
+      if (before !== undefined && hasAlias(before)) aliases.set(before.definition.alias, undefined);
+    }
+    for (const entry of changes.values()) {
+      if (entry !== undefined && hasAlias(entry)) aliases.set(entry.definition.alias, entry);
+    }
     return new Snapshot(
-      merge(this.tools.filter(others), fresh, nameOf),
-      merge(this.#byAlias.filter(others), aliased, aliasOf),
+      replaced(this.tools, changes, nameOf),
+      replaced(this.#byAlias, aliases, aliasOf),
       this.#problems,
     );
   }
@@ -76,6 +81,7 @@ export class Snapshot {
 
 const nameOf = (entry: ToolEntry): string => entry.definition.name;
 const aliasOf = (entry: ToolEntry): string => entry.definition.alias;
+const hasAlias = (entry: ToolEntry): boolean => aliasOf(entry) !== nameOf(entry);
 
 function search(sorted: readonly ToolEntry[], key: string, keyOf: (entry: ToolEntry) => string): ToolEntry | undefined {
   const entry = sorted[placeOf(sorted, key, keyOf)];
@@ -95,20 +101,22 @@ function placeOf(sorted: readonly ToolEntry[], key: string, keyOf: (entry: ToolE
   return low;
 }
 
-/** Merges unsorted entries into a sorted list. */
-function merge(
+/** The sorted list with the entries of these keys set, or taken out. Compares keys near the changes alone. */
+function replaced(
   sorted: readonly ToolEntry[],
-  added: readonly ToolEntry[],
+  changes: ReadonlyMap<string, ToolEntry | undefined>,
   keyOf: (entry: ToolEntry) => string,
-): ToolEntry[] {
-  const fresh = added.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
-  const merged: ToolEntry[] = [];
-  let next = 0;
-  for (const entry of sorted) {
-    for (let first = fresh[next]; first !== undefined && keyOf(first) < keyOf(entry); first = fresh[++next]) {
-      merged.push(first);
-    }
-    merged.push(entry);
+): readonly ToolEntry[] {
+  if (changes.size === 0) return sorted;
+  const list: ToolEntry[] = [];
+  let from = 0;
+  for (const key of [...changes.keys()].toSorted()) {
+    const at = placeOf(sorted, key, keyOf);
+    for (const entry of sorted.slice(from, at)) list.push(entry);
+    const there = sorted[at];
+    from = there !== undefined && keyOf(there) === key ? at + 1 : at;
+    const entry = changes.get(key);
+    if (entry !== undefined) list.push(entry);
   }
-  return merged.concat(fresh.slice(next));
+  return list.concat(sorted.slice(from));
 }

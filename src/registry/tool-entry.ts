@@ -1,7 +1,5 @@
-import { hash } from "node:crypto";
-import { canonicalJson, type JsonObject } from "../core/json.ts";
 import type { ToolView } from "../core/registry.ts";
-import type { Availability, ToolDefinition, ToolHints } from "../core/tool.ts";
+import type { Availability, ToolDefinition } from "../core/tool.ts";
 import type { Declaration } from "./declaration.ts";
 import type { OpenTool } from "./open-tool.ts";
 
@@ -42,15 +40,15 @@ export class ToolEntry implements ToolView {
   }
 }
 
-/** The definition that follows from a claim; one of the same version lends its digest, which is costly to compute. */
-export function buildDefinition(claim: Claim, alias: string, earlier: ToolDefinition | undefined): ToolDefinition {
-  const { tool, digest, policy } = claim.declaration;
+/** The definition that follows from a claim. */
+export function buildDefinition(claim: Claim, alias: string): ToolDefinition {
+  const { tool, digest, contractDigest, policy } = claim.declaration;
   return {
     ...tool,
     alias,
     source: claim.source.startsWith("api:") ? "api" : claim.source,
     etag: digest,
-    contractDigest: earlier?.etag === digest ? earlier.contractDigest : contractDigest(tool),
+    contractDigest,
     createTimeMs: claim.createTimeMs,
     updateTimeMs: claim.updateTimeMs,
     defaultTimeoutMs: policy.totalMs,
@@ -69,20 +67,4 @@ export function sameDefinition(a: ToolDefinition, b: ToolDefinition): boolean {
     a.updateTimeMs === b.updateTimeMs &&
     a.leaseExpireTimeMs === b.leaseExpireTimeMs
   );
-}
-
-function contractDigest(tool: Declaration["tool"]): string {
-  const contract: JsonObject = {
-    name: tool.name,
-    description: tool.description,
-    inputSchema: tool.inputSchema,
-    outputSchema: tool.outputSchema ?? null,
-    hints: hintsOf(tool.hints),
-  };
-  return hash("sha256", canonicalJson(contract), "hex");
-}
-
-/** An unknown hint is left out, so that `undefined` and absent give one digest. */
-function hintsOf(hints: ToolHints): JsonObject {
-  return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined));
 }

@@ -256,12 +256,8 @@ export class ToolTable {
 
   #entryOf(name: string, served: Served | undefined): ToolEntry | undefined {
     if (served === undefined) return undefined;
-    const earlier = this.#snapshot.named(name)?.definition;
-    return new ToolEntry(
-      served.claim,
-      served.open,
-      buildDefinition(served.claim, this.#aliases.aliasOf(name), earlier),
-    );
+    const { claim, open } = served;
+    return new ToolEntry(claim, open, buildDefinition(claim, this.#aliases.aliasOf(name)));
   }
 
   #record(name: string, before: ToolEntry | undefined, after: ToolEntry | undefined): void {

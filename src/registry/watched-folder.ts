@@ -89,7 +89,7 @@ export class WatchedFolder implements AsyncDisposable {
   async #lookEverywhere(): Promise<void> {
     const { clock } = this.#deps;
     const startMs = clock.monotonicMs();
-    const scan = await scanFolder(this.#config.folder);
+    const scan = await scanFolder(this.#config.folder, { disk: this.#tracker.disk });
     const changes = faultChanges(this.#scan.faults, scan.faults);
     this.#scan = { folders: scan.folders, faults: scan.faults };
     await this.#tracker.noteScan(scan.files);

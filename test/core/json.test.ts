@@ -45,6 +45,13 @@ test("zero as a number and zero as text are not equal", () => {
   expect(jsonEqual({ a: 1, b: [2n ** 60n] }, { b: [2n ** 60n], a: 1 })).toBe(true);
 });
 
+test("canonical text reads as the value does, with all its digits", () => {
+  const value = { __proto__x: [null, true, -0.5, { "é\n": '"' }, []], big: 2n ** 63n, empty: {} };
+  expect(canonicalJson(value)).toBe(
+    '{"__proto__x":[null,true,-0.5,{"é\\n":"\\""},[]],"big":9223372036854775808,"empty":{}}',
+  );
+});
+
 test("canonical text does not depend on the order of keys", () => {
   expect(canonicalJson({ b: 1, a: { d: 2, c: 3 } })).toBe('{"a":{"c":3,"d":2},"b":1}');
 });

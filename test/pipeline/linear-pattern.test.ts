@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compilePattern } from "../../src/pipeline/schema/linear-pattern.ts";
+import { compilePattern, rememberPatterns } from "../../src/pipeline/schema/linear-pattern.ts";
 import { WorkMeter } from "../../src/pipeline/schema/work-meter.ts";
 
 const PATTERNS = [
@@ -115,6 +115,17 @@ test("patterns that would take long to compile are refused before", () => {
     expect(compilePattern(source).ok).toBe(false);
   }
   expect(performance.now() - began).toBeLessThan(500);
+});
+
+test("the last patterns are remembered, those that were refused too, and no more than the limit", () => {
+  const compile = rememberPatterns(2);
+  const first = compile("^a+$");
+  const refused = compile("(?=a)");
+  expect(compile("^a+$")).toBe(first);
+  expect(compile("(?=a)")).toBe(refused);
+  compile("^b+$");
+  expect(compile("(?=a)")).toBe(refused);
+  expect(compile("^a+$")).not.toBe(first);
 });
 
 test("a large text is matched to its end where the pattern is simple", () => {

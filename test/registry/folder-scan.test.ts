@@ -57,7 +57,7 @@ test("a scan has a depth and a number of files at which it stops and says so", a
   expect(files(scan)).toEqual(["1/2/3/4/5/6/7/8/deep.yaml"]);
   expect(scan.faults.get("1/2/3/4/5/6/7/8/9")?.message).toBe("is nested deeper than 8 levels and not read");
   await write(folder, "a/1.yaml", "b/1.yaml", "b/2.yaml");
-  const bounded = await scanFolder(folder, 4);
+  const bounded = await scanFolder(folder, { maxEntries: 4 });
   expect(bounded.faults.get("")?.message).toMatch(/^holds more than 4 files/);
 });
 

@@ -11,7 +11,7 @@ function entry(name: string, alias = name): ToolEntry {
   if (!outcome.ok) throw new Error("not a declaration");
   const times = { createTimeMs: 0, updateTimeMs: 0, leaseExpireTimeMs: undefined };
   const claim: Claim = { name, source: "file:a.yaml", declaration: outcome.declaration, ...times };
-  return new ToolEntry(claim, undefined, buildDefinition(claim, alias, undefined));
+  return new ToolEntry(claim, undefined, buildDefinition(claim, alias));
 }
 
 function snapshotOf(...entries: readonly ToolEntry[]): Snapshot {

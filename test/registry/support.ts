@@ -11,9 +11,10 @@ import { silentLogger } from "../../src/core/logger.ts";
 import { ANONYMOUS } from "../../src/core/principal.ts";
 import type { DeclarationProblem, RegisterOptions, RegistryEvent } from "../../src/core/registry.ts";
 import type { SecretSource } from "../../src/core/secrets.ts";
-import type { Availability } from "../../src/core/tool.ts";
+import type { Availability, DeclaredTool } from "../../src/core/tool.ts";
 import type { Declaration } from "../../src/registry/declaration.ts";
 import type { ParseDeclaration } from "../../src/registry/declaration-source.ts";
+import { contractDigestOf } from "../../src/registry/digests.ts";
 import type { ComposeTool } from "../../src/registry/open-tool.ts";
 import { createToolRegistry, type Registry, type RegistryDeps } from "../../src/registry/tool-registry.ts";
 import { createMemoryRegistrations } from "../../src/stores/memory-registrations.ts";
@@ -114,21 +115,22 @@ function problem(source: string, line: number, message: string, note = false): D
 
 function declare(name: string, fields: ReadonlyMap<string, string>, source: string, adapter: Adapter): Declaration {
   const note = fields.get("note");
+  const tool: DeclaredTool = {
+    name,
+    title: "",
+    description: fields.get("description") ?? "",
+    kind: "http",
+    inputSchema: { type: "object" },
+    outputSchema: undefined,
+    hints: {},
+    labels: {},
+    delivery: "conclusive",
+    enabled: fields.get("enabled") !== "false",
+  };
   return {
     source,
     namePlace: { line: [...fields.keys()].indexOf("name") + 1, column: 1 },
-    tool: {
-      name,
-      title: "",
-      description: fields.get("description") ?? "",
-      kind: "http",
-      inputSchema: { type: "object" },
-      outputSchema: undefined,
-      hints: {},
-      labels: {},
-      delivery: "conclusive",
-      enabled: fields.get("enabled") !== "false",
-    },
+    tool,
     adapter,
     config: fields,
     rules: {
@@ -148,6 +150,7 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       concurrencyLimit: undefined,
     },
     stepConfigs: new Map(),
+    contractDigest: contractDigestOf(tool),
     digest: createHash("sha256")
       .update(
         [...fields]

@@ -10,7 +10,7 @@ import { type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
 import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
 import { DEFS, KEYWORDS, type KeywordShape, STEP, VISIT } from "./keywords.ts";
-import { compilePattern, type LinearPattern } from "./linear-pattern.ts";
+import type { CompilePattern, LinearPattern } from "./linear-pattern.ts";
 import { RefResolver } from "./ref-resolver.ts";
 import { SchemaRefused, tooComplex } from "./schema-refused.ts";
 
@@ -48,8 +48,14 @@ export type SchemaOutcome =
   | { readonly ok: true; readonly ready: ReadySchema }
   | { readonly ok: false; readonly problem: string };
 
+/** What schemas are read with. */
+export interface ReadTools {
+  readonly meta: MetaChecker;
+  readonly compilePattern: CompilePattern;
+}
+
 /** Reads a schema and checks everything that can be checked without compiling it. Follows no address and no file. */
-export function readSchema(schema: JsonObject, meta: MetaChecker): SchemaOutcome {
+export function readSchema(schema: JsonObject, { meta, compilePattern }: ReadTools): SchemaOutcome {
   try {
     measure(schema);
     const dialect = dialectOf(schema);
@@ -57,7 +63,11 @@ export function readSchema(schema: JsonObject, meta: MetaChecker): SchemaOutcome
       const named = stringifyJson(ownValue(schema, "$schema") ?? null).slice(0, 100);
       return refuse(`"$schema" ${named} is not supported: use draft-07 or 2020-12`);
     }
-    const reader = new SchemaReader(schema, (part) => meta.problem(part, dialect), new RefResolver(dialect));
+    const reader = new SchemaReader(schema, {
+      metaProblem: (part) => meta.problem(part, dialect),
+      compilePattern,
+      refs: new RefResolver(dialect),
+    });
     const copy = reader.read();
     const loop = inPlaceProblem(copy);
     return loop === undefined
@@ -101,20 +111,25 @@ interface Place {
   readonly base: JsonObject;
 }
 
+/** What a reader asks. */
+interface ReaderDeps {
+  readonly metaProblem: (schema: JsonObject) => string | undefined;
+  readonly compilePattern: CompilePattern;
+  readonly refs: RefResolver;
+}
+
 class SchemaReader {
   readonly patterns = new Map<string, LinearPattern>();
   readonly #root: JsonObject;
-  readonly #metaProblem: (schema: JsonObject) => string | undefined;
-  readonly #refs: RefResolver;
+  readonly #deps: ReaderDeps;
   readonly #names = new Map<JsonObject, string>();
   readonly #defs = Object.create(null) as Record<string, JsonValue>;
   #depth = 0;
   #schemas = 0;
 
-  constructor(root: JsonObject, metaProblem: (schema: JsonObject) => string | undefined, refs: RefResolver) {
+  constructor(root: JsonObject, deps: ReaderDeps) {
     this.#root = root;
-    this.#metaProblem = metaProblem;
-    this.#refs = refs;
+    this.#deps = deps;
   }
 
   read(): JsonObject {
@@ -129,7 +144,7 @@ class SchemaReader {
 
   /** Past it, every keyword has a value of its shape. */
   #check(schema: JsonObject): void {
-    const problem = this.#metaProblem(schema);
+    const problem = this.#deps.metaProblem(schema);
     if (problem !== undefined) throw new SchemaRefused(`not a JSON Schema: ${problem}`);
   }
 
@@ -219,7 +234,7 @@ class SchemaReader {
 
   #pattern(source: string, place: Place): void {
     if (this.patterns.has(source)) return;
-    const outcome = compilePattern(source);
+    const outcome = this.#deps.compilePattern(source);
     if (!outcome.ok) {
       throw new SchemaRefused(
         `${jsonPointer(place.steps)}: pattern "${source.slice(0, 80)}" is refused: ${outcome.problem}`,
@@ -231,7 +246,7 @@ class SchemaReader {
 
   /** The reference as the validator will see it, its target read. */
   #reference(ref: string, place: Place): JsonValue {
-    const target = this.#refs.resolve(ref, place.base);
+    const target = this.#deps.refs.resolve(ref, place.base);
     if (target === undefined) {
       throw new SchemaRefused(
         `${jsonPointer(place.steps)}: "${ref.slice(0, 100)}" is not in the schema: only references to its own parts ("#…") are followed`,

@@ -1,0 +1,52 @@
+import { hash } from "node:crypto";
+import { canonicalJson, type JsonObject } from "../core/json.ts";
+import type { DeclaredTool, ToolHints } from "../core/tool.ts";
+import type { Declaration, DeclarationDefaults } from "./declaration.ts";
+import type { ResolvedPolicies } from "./policies.ts";
+
+/** SHA-256 (hex) over what a model and a typed client depend on: name, description, schemas and hints. */
+export function contractDigestOf(tool: DeclaredTool): string {
+  const contract: JsonObject = {
+    name: tool.name,
+    description: tool.description,
+    inputSchema: tool.inputSchema,
+    outputSchema: tool.outputSchema ?? null,
+    hints: hintsOf(tool.hints),
+  };
+  return hash("sha256", canonicalJson(contract), "hex");
+}
+
+/** An unknown hint is left out, so that `undefined` and absent give one digest. */
+function hintsOf(hints: ToolHints): JsonObject {
+  return Object.fromEntries(Object.entries(hints).filter(([, value]) => value !== undefined));
+}
+
+/** What a declaration's digest depends on besides the declaration. */
+export interface DigestParts {
+  /** The adapter's keys as declared. */
+  readonly own: JsonObject;
+  readonly defaults: DeclarationDefaults;
+  readonly policies: ResolvedPolicies;
+}
+
+/** SHA-256 (hex) over all that has an effect: comments, layout and the order of keys have none. */
+export function declarationDigestOf(
+  declared: Pick<Declaration, "tool" | "contractDigest" | "rules" | "policy" | "stepConfigs">,
+  { own, defaults, policies }: DigestParts,
+): string {
+  const { tool, contractDigest, rules, policy, stepConfigs } = declared;
+  const { title, kind, labels, delivery, enabled } = tool;
+  const { maxResponseBytes, pool = {} } = defaults;
+  const text = canonicalJson({
+    contractDigest,
+    tool: { title, kind, labels, delivery, enabled },
+    own,
+    rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
+    policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
+    policies: policies.facts,
+    steps: Object.fromEntries(stepConfigs),
+    maxResponseBytes,
+    pool: { ...pool },
+  });
+  return hash("sha256", text, "hex");
+}
