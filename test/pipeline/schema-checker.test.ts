@@ -281,10 +281,10 @@ test("conditions, dependencies, names and tuples of both dialects are explained"
   };
   expect(outcome(schema, { card: 1, tuple: ["a", "b"], off: 1, much_too_long: 1 })).toEqual([
     "MISSING /name: required parameter missing; ask the user for it, do not guess",
+    'MISSING /zip: required together with "card"; ask the user for it, do not guess',
     'INVALID : name "much_too_long": expected at most 5 characters, got 13',
     "OUT_OF_RANGE /tuple: expected at most 1 items, got 2",
     "INVALID /off: no value is allowed here",
-    'MISSING /zip: required together with "card"; ask the user for it, do not guess',
   ]);
   const seven: JsonObject = {
     $schema: "http://json-schema.org/draft-07/schema#",
@@ -474,28 +474,59 @@ test("alternatives that multiply with the depth of the arguments end in time [X-
   expect(spent).toBeLessThan(600);
 });
 
-const BIG = "x".repeat(3_000_000);
+test("a long text is held against hundreds of lengths in no time [X-D05]", () => {
+  const schema: JsonObject = {
+    properties: { a: { anyOf: Array.from({ length: 900 }, (_, i) => ({ maxLength: i })) } },
+  };
+  outcome(schema, {});
+  const text = "x".repeat(3_000_000);
+  const spent = elapsedMs(() => expect(outcome(schema, { a: text })[0]).toMatch(/^OUT_OF_RANGE/));
+  expect(spent).toBeLessThan(600);
+});
+
+test("arguments and references that lead too deep together are refused [X-D06]", () => {
+  const links = Array.from({ length: 80 }, (_, i) => [`d${i}`, { $ref: `#/$defs/d${i + 1}` }] as const);
+  const last = { type: "object", properties: { a: { $ref: "#/$defs/d0" } } };
+  const schema: JsonObject = { $ref: "#/$defs/d0", $defs: { ...Object.fromEntries(links), d80: last } };
+  expect(checker.problem(schema)).toBeUndefined();
+  expect(
+    outcome(
+      schema,
+      nested(10, (inner) => ({ a: inner })),
+    )[0],
+  ).toMatch(/^ok/);
+  expect(
+    outcome(
+      schema,
+      nested(120, (inner) => ({ a: inner })),
+    ),
+  ).toEqual(["TOO_LARGE : nested too deep for the tool's schema"]);
+});
+
+test("of a list with `contains`, `unevaluatedItems` is for the items that it does not find", () => {
+  const schema = object({ l: { contains: { type: "string" }, minContains: 0, unevaluatedItems: { type: "integer" } } });
+  expect(outcome(schema, { l: ["a", 1, "b"] })).toHaveLength(1);
+  expect(outcome(schema, { l: ["a", true, "b"] })).toEqual(["WRONG_TYPE /l/1: expected integer, got boolean true"]);
+  expect(outcome(object({ l: { allOf: [{ prefixItems: [{}] }], unevaluatedItems: false } }), { l: [1, 2] })).toEqual([
+    "INVALID /l/1: no value is allowed here",
+  ]);
+});
 
 const SLOW: readonly (readonly [name: string, schema: JsonObject, args: JsonObject])[] = [
   [
-    "a long text held against hundreds of lengths",
-    { properties: { a: { anyOf: Array.from({ length: 900 }, (_, i) => ({ maxLength: i })) } } },
-    { a: BIG },
-  ],
-  [
     "a large object held against hundreds of others",
     { properties: { a: { anyOf: Array.from({ length: 900 }, (_, i) => ({ const: { i } })) } } },
-    { a: Object.fromEntries(Array.from({ length: 30_000 }, (_, i) => [`k${i}`, i])) },
+    { a: Object.fromEntries(Array.from({ length: 15_000 }, (_, i) => [`k${i}`, i])) },
   ],
   [
     "thousands of names held against hundreds of patterns",
     { patternProperties: Object.fromEntries(Array.from({ length: 190 }, (_, i) => [`^p${i}[a-z]+$`, {}])) },
-    Object.fromEntries(Array.from({ length: 40_000 }, (_, i) => [`p${i}`, i])),
+    Object.fromEntries(Array.from({ length: 15_000 }, (_, i) => [`p${i}`, i])),
   ],
   [
     "a long list held against hundreds of forms",
     { properties: { a: { items: { anyOf: Array.from({ length: 900 }, (_, i) => ({ const: i })) } } } },
-    { a: Array.from({ length: 40_000 }, () => "x") },
+    { a: Array.from({ length: 15_000 }, () => "x") },
   ],
 ];
 
@@ -514,7 +545,7 @@ test("arguments that are too deep or too many are refused in time [X-D06]", () =
   expect(outcome({ type: "object" }, { deep })).toEqual(["TOO_LARGE : nested deeper than 128 levels"]);
   const many = { list: Array.from({ length: 200_000 }, () => 1) };
   const spent = elapsedMs(() =>
-    expect(outcome({ type: "object" }, many)).toEqual(["TOO_LARGE : more than 50000 values"]),
+    expect(outcome({ type: "object" }, many)).toEqual(["TOO_LARGE : more than 20000 values"]),
   );
   expect(spent).toBeLessThan(600);
 });
@@ -533,14 +564,14 @@ test("large arguments that fit are let pass, also at the first call", () => {
     y: { type: "string", pattern: "^[a-z]+$" },
     k: { enum: ["a"] },
   });
-  const rows = Array.from({ length: 10_000 }, (_, i) => ({ x: i, y: "abc", k: "a" }));
+  const rows = Array.from({ length: 4_000 }, (_, i) => ({ x: i, y: "abc", k: "a" }));
   const first = createSchemaChecker({ maxCompiled: 1 });
   expect(first.check(object({ rows: { type: "array", items: row } }), { rows }).ok).toBe(true);
 });
 
 test("a long list is held against uniqueItems in linear time", () => {
   const schema = object({ list: { type: "array", uniqueItems: true } });
-  const list = Array.from({ length: 15_000 }, (_, i) => ({ i }));
+  const list = Array.from({ length: 6_000 }, (_, i) => ({ i }));
   outcome(schema, { list: [] });
   const spent = elapsedMs(() => expect(outcome(schema, { list: [...list, { i: 0 }] })[0]).toMatch(/^INVALID/));
   expect(spent).toBeLessThan(600);

@@ -1,7 +1,7 @@
 import { isJsonArray, type JsonObject, type JsonValue, MAX_JSON_DEPTH, pointerSteps } from "../../core/json.ts";
 
 /** Most JSON values in the arguments of a call. */
-const MAX_ARGUMENT_VALUES = 50_000;
+const MAX_ARGUMENT_VALUES = 20_000;
 
 /** Thrown for arguments with more values or levels than are looked at. Never leaves this folder. */
 export class ArgumentsTooLarge extends Error {}
@@ -45,14 +45,6 @@ export class ArgumentCopy {
   set(object: JsonObject, key: string, value: JsonValue): void {
     const container: Container = object;
     container[key] = this.#member(object, key, value, 1);
-  }
-
-  /** The value a JSON pointer leads to, with the digits of an integer; `undefined` where there is none. */
-  at(pointer: string): JsonValue | undefined {
-    if (pointer === "") return this.root;
-    const place = this.#place(pointer);
-    const value = place?.container[place.key];
-    return place === undefined || value === undefined ? undefined : this.exact(place.container, place.key, value);
   }
 
   /**

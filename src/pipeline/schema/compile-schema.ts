@@ -1,77 +1,161 @@
-import { Ajv, type ErrorObject, type Options } from "ajv";
-import { Ajv2020 } from "ajv/dist/2020.js";
-import type { ArgumentCopy } from "./argument-copy.ts";
-import { type ExactValues, replaceComparingKeywords } from "./exact-keywords.ts";
-import { FORMATS } from "./formats.ts";
-import { STEP, VISIT } from "./keywords.ts";
+import { isJsonObject, type JsonObject, type JsonValue, ownValue } from "../../core/json.ts";
+import { type ArgumentCopy, ArgumentsTooLarge } from "./argument-copy.ts";
+import { ARRAY_CHECKS, UNEVALUATED_ITEMS, unevaluatedItemsCheck } from "./array-checks.ts";
+import {
+  type Check,
+  exactValue,
+  type Keyword,
+  type MakeCheck,
+  type Place,
+  pointerOf,
+  type Run,
+  type SchemaError,
+  type SchemaPart,
+  Seen,
+} from "./check.ts";
+import { COMBINING_CHECKS } from "./combining-checks.ts";
+import { DEFS } from "./keywords.ts";
+import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES, unevaluatedPropertiesCheck } from "./object-checks.ts";
 import type { ReadySchema } from "./read-schema.ts";
+import { VALUE_CHECKS } from "./value-checks.ts";
 import { WorkMeter } from "./work-meter.ts";
+
+/** Most schemas held one inside the other: 128 levels of arguments may each go through a chain of references. */
+const MAX_DEPTH = 1_500;
+
+const CHECKS: readonly (readonly [keyword: string, make: MakeCheck])[] = [
+  ...VALUE_CHECKS,
+  ...COMBINING_CHECKS,
+  ...ARRAY_CHECKS,
+  ...OBJECT_CHECKS,
+];
+
+/** For what the others have not looked at, so these come last; draft-07 does not know them. */
+const LAST_CHECKS: readonly (readonly [keyword: string, make: MakeCheck])[] = [
+  [UNEVALUATED_ITEMS, unevaluatedItemsCheck],
+  [UNEVALUATED_PROPERTIES, unevaluatedPropertiesCheck],
+];
 
 /** Holds arguments against one schema. */
 export interface Validator {
-  /** What does not fit; empty: all fits. @throws WorkLimitReached when it takes too long. */
-  errors(copy: ArgumentCopy): readonly ErrorObject[];
+  /** What does not fit; empty: all fits. @throws WorkLimitReached, ArgumentsTooLarge. */
+  errors(copy: ArgumentCopy): readonly SchemaError[];
 }
 
-/** Stands between two checks, so that nothing of a call stays referenced. */
-const NO_VALUES: ExactValues = { exact: (_container, _key, value) => value, exactDeep: (value) => value };
-
 /**
- * Compiles a schema, which takes about 1 ms and 0.1 ms for each property. Every schema gets an ajv instance of its
- * own: an instance keeps something of all it ever compiled, and refuses a second schema with the same `$id`.
+ * Makes the validator of a schema. Takes no time: each schema inside it is made ready when the first value is held
+ * against it, so a large one blocks nobody, and none of its parts is paid for before it is used.
  */
 export function compileSchema(ready: ReadySchema): Validator {
-  const meter = new WorkMeter();
-  let values = NO_VALUES;
-  const patternOf = (source: string) => ({
-    test(text: string) {
-      meter.step();
-      return ready.patterns.get(source)?.test(text, meter) ?? true;
-    },
-    toString: () => source,
-  });
-  // ajv names the engine by this code when it writes a validator to a file, which is never done here.
-  const options = ajvOptions(Object.assign(patternOf, { code: "linearPattern" }));
-  const ajv = ready.dialect === "draft-07" ? new Ajv(options) : new Ajv2020(options);
-  replaceComparingKeywords(ajv, () => values, meter);
-  for (const [keyword, count] of [
-    [VISIT, () => meter.visit()],
-    [STEP, () => meter.step()],
-  ] as const) {
-    const validate = (): boolean => {
-      count();
-      return true;
-    };
-    ajv.addKeyword({ keyword, before: "$ref", errors: false, validate });
-  }
-  const validate = ajv.compile(ready.schema);
+  const root = createPart(ready.schema, createParts(ready));
   return {
     errors(copy) {
-      values = copy;
-      meter.reset(copy.size);
-      try {
-        return validate(copy.root) ? [] : (validate.errors ?? []);
-      } finally {
-        values = NO_VALUES;
-        validate.errors = null;
-      }
+      const errors: SchemaError[] = [];
+      root.fits(
+        { value: copy.root, parent: undefined, key: "" },
+        { values: copy, meter: new WorkMeter(copy.size), errors, depth: 0 },
+        undefined,
+      );
+      return errors;
     },
   };
 }
 
-function ajvOptions(regExp: NonNullable<NonNullable<Options["code"]>["regExp"]>): Options {
+/** What the parts of one schema share. */
+interface Parts {
+  readonly ready: ReadySchema;
+  target(reference: string): SchemaPart;
+}
+
+function createParts(ready: ReadySchema): Parts {
+  const defs = ownValue(ready.schema, "$defs");
+  const targets = new Map<string, SchemaPart>();
+  const parts: Parts = {
+    ready,
+    target(reference) {
+      const name = reference.slice(DEFS.length);
+      const schema = defs !== undefined && isJsonObject(defs) ? ownValue(defs, name) : undefined;
+      const part = targets.get(name) ?? createPart(schema ?? true, parts);
+      targets.set(name, part);
+      return part;
+    },
+  };
+  return parts;
+}
+
+function createPart(schema: JsonValue, parts: Parts): SchemaPart {
+  return isJsonObject(schema) ? new ObjectPart(schema, parts) : { fits: schema === false ? never : () => true };
+}
+
+function never(place: Place, run: Run): boolean {
+  run.errors.push(errorOf("false schema", false, place, run));
+  return false;
+}
+
+class ObjectPart implements SchemaPart {
+  readonly #schema: JsonObject;
+  readonly #parts: Parts;
+  #checks: readonly Check[] | undefined;
+  readonly #looksAtRest: boolean;
+
+  constructor(schema: JsonObject, parts: Parts) {
+    this.#schema = schema;
+    this.#parts = parts;
+    this.#looksAtRest =
+      parts.ready.dialect === "2020-12" && LAST_CHECKS.some(([keyword]) => Object.hasOwn(schema, keyword));
+  }
+
+  fits(place: Place, run: Run, seen: Seen | undefined): boolean {
+    run.meter.step();
+    if (run.depth === MAX_DEPTH) throw new ArgumentsTooLarge("nested too deep for the tool's schema");
+    this.#checks ??= this.#ready();
+    const before = run.errors.length;
+    // What the schemas around this one have looked at is none of its business.
+    const own = seen !== undefined || this.#looksAtRest ? new Seen() : undefined;
+    run.depth++;
+    for (const check of this.#checks) check(place, run, own);
+    run.depth--;
+    if (own !== undefined) seen?.add(own);
+    return run.errors.length === before;
+  }
+
+  #ready(): readonly Check[] {
+    const known = this.#looksAtRest ? [...CHECKS, ...LAST_CHECKS] : CHECKS;
+    return known.flatMap(([keyword, make]) => {
+      const value = ownValue(this.#schema, keyword);
+      return value === undefined ? [] : (make(this.#keyword(keyword, value)) ?? []);
+    });
+  }
+
+  #keyword(keyword: string, value: JsonValue): Keyword {
+    const schema = this.#schema;
+    const { ready, target } = this.#parts;
+    return {
+      value,
+      schema,
+      dialect: ready.dialect,
+      patterns: ready.patterns,
+      part: (part) => createPart(part, this.#parts),
+      target,
+      fail: (place, run, params, parts) => {
+        run.errors.push({ ...errorOf(keyword, value, place, run), parentSchema: schema, ...more(params, parts) });
+      },
+    };
+  }
+}
+
+function more(params: SchemaError["params"] = {}, parts: SchemaError["parts"] = []): Partial<SchemaError> {
+  return { params, parts };
+}
+
+function errorOf(keyword: string, schema: JsonValue, place: Place, run: Run): SchemaError {
   return {
-    // Everything is checked by the reader already; what it leaves in is to be ignored where unknown.
-    meta: false,
-    validateSchema: false,
-    addUsedSchema: false,
-    strict: false,
-    logger: false,
-    formats: { ...FORMATS },
-    // `allErrors` names every mistake at once; without it, ajv nests the code and overflows its stack at 2,000 properties.
-    allErrors: true,
-    verbose: true,
-    messages: false,
-    code: { regExp, optimize: false },
+    keyword,
+    instancePath: pointerOf(place),
+    params: {},
+    schema,
+    parentSchema: undefined,
+    data: exactValue(place, run),
+    parts: [],
   };
 }

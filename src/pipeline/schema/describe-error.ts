@@ -1,8 +1,8 @@
-import type { ErrorObject } from "ajv";
 import type { FieldViolation } from "../../core/errors.ts";
 import { isJsonObject, type JsonValue, jsonPointer } from "../../core/json.ts";
 import { didYouMean } from "../../core/nearest.ts";
 import { codePointCount } from "../../core/text.ts";
+import { type SchemaError, textOf } from "./check.ts";
 import { shortText, showPlain, showValue } from "./show-value.ts";
 
 /** Kinds of mistakes in arguments. */
@@ -31,11 +31,16 @@ export function violation(field: string, reason: ViolationReason, description: s
   return { field: shortText(field, MAX_FIELD), reason, description: shortText(description, MAX_DESCRIPTION) };
 }
 
-/** One error of the validator as a line a model can act on. `value` is what stands at the place. */
-export function describeError(error: ErrorObject, value: JsonValue): FieldViolation {
+/** One error of the validator as a line a model can act on. */
+export function describeError(error: SchemaError): FieldViolation {
   const describe = DESCRIBERS.get(error.keyword);
-  if (describe !== undefined) return describe(error, value);
+  if (describe !== undefined) return describe(error);
   return violation(error.instancePath, "INVALID", `does not fit the schema's "${error.keyword}"`);
+}
+
+/** The types that the schema of a `type` error takes. */
+export function schemaTypes({ schema }: SchemaError): readonly string[] {
+  return [schema].flat().map(textOf);
 }
 
 /** `integer`, or `string or integer`. */
@@ -43,22 +48,22 @@ export function typeNames(types: Iterable<string>): string {
   return [...new Set(types)].join(" or ");
 }
 
-type Describe = (error: ErrorObject, value: JsonValue) => FieldViolation;
+type Describe = (error: SchemaError) => FieldViolation;
 
-function expected(reason: ViolationReason, what: (error: ErrorObject) => string): Describe {
-  return (error, value) => violation(error.instancePath, reason, `expected ${what(error)}, got ${showValue(value)}`);
+function expected(reason: ViolationReason, what: (error: SchemaError) => string): Describe {
+  return (error) => violation(error.instancePath, reason, `expected ${what(error)}, got ${showValue(error.data)}`);
 }
 
 function compared(words: string): Describe {
-  return expected("OUT_OF_RANGE", (error) => `${words} ${showPlain(error.schema as JsonValue)}`);
+  return expected("OUT_OF_RANGE", (error) => `${words} ${showPlain(error.schema)}`);
 }
 
 function sized(words: string, unit: string): Describe {
-  return (error, value) =>
+  return (error) =>
     violation(
       error.instancePath,
       "OUT_OF_RANGE",
-      `expected ${words} ${error.params["limit"]} ${unit}, got ${size(value)}`,
+      `expected ${words} ${error.params["limit"]} ${unit}, got ${size(error.data)}`,
     );
 }
 
@@ -66,7 +71,7 @@ function invalid(description: string): Describe {
   return (error) => violation(error.instancePath, "INVALID", description);
 }
 
-function missing(description: (error: ErrorObject) => string): Describe {
+function missing(description: (error: SchemaError) => string): Describe {
   return (error) =>
     violation(below(error, "missingProperty"), "MISSING", `${description(error)}; ask the user for it, do not guess`);
 }
@@ -76,7 +81,7 @@ function unknown(param: string): Describe {
     const properties: unknown = error.parentSchema?.["properties"];
     const known = isJsonObject(properties) ? Object.keys(properties) : [];
     const near = didYouMean(String(error.params[param]), known);
-    const choice = near === "" ? listed("known are", known) : near;
+    const choice = near === "" ? listed("known are", known, String) : near;
     return violation(
       below(error, param),
       "UNKNOWN_PARAMETER",
@@ -90,14 +95,14 @@ const together = missing((error) => `required together with "${error.params["pro
 const tooManyItems = sized("at most", "items");
 
 const DESCRIBERS: ReadonlyMap<string, Describe> = new Map<string, Describe>([
-  ["type", expected("WRONG_TYPE", (error) => typeNames([error.params["type"]].flat()))],
+  ["type", expected("WRONG_TYPE", (error) => typeNames(schemaTypes(error)))],
   ["required", missing(() => "required parameter missing")],
   ["dependentRequired", together],
   ["dependencies", together],
   ["additionalProperties", unknown("additionalProperty")],
   ["unevaluatedProperties", unknown("unevaluatedProperty")],
-  ["enum", expected("NOT_IN_ENUM", (error) => listed("one of", (error.schema as JsonValue[]).map(showPlain)))],
-  ["const", expected("NOT_IN_ENUM", (error) => showPlain(error.schema as JsonValue))],
+  ["enum", expected("NOT_IN_ENUM", (error) => listed("one of", error.schema as JsonValue[], showPlain))],
+  ["const", expected("NOT_IN_ENUM", (error) => showPlain(error.schema))],
   ["minimum", compared("at least")],
   ["maximum", compared("at most")],
   ["exclusiveMinimum", compared("more than")],
@@ -111,7 +116,7 @@ const DESCRIBERS: ReadonlyMap<string, Describe> = new Map<string, Describe>([
   ["additionalItems", tooManyItems],
   ["minProperties", sized("at least", "keys")],
   ["maxProperties", sized("at most", "keys")],
-  ["pattern", expected("PATTERN_MISMATCH", (error) => `text matching "${shortText(String(error.schema), 100)}"`)],
+  ["pattern", expected("PATTERN_MISMATCH", (error) => `text matching "${shortText(textOf(error.schema), 100)}"`)],
   ["format", expected("FORMAT", (error) => formatName(String(error.params["format"])))],
   ["uniqueItems", invalid("expected items that all differ")],
   ["contains", invalid("does not hold the items asked for")],
@@ -135,14 +140,14 @@ function formatName(format: string): string {
   return example === undefined ? `a text of format "${format}"` : `a ${format} such as ${example}`;
 }
 
-function below(error: ErrorObject, param: string): string {
+function below(error: SchemaError, param: string): string {
   return `${error.instancePath}${jsonPointer([String(error.params[param])])}`;
 }
 
-function listed(words: string, names: readonly string[]): string {
-  if (names.length === 0) return "";
-  const shown = names.slice(0, MAX_LISTED).join(", ");
-  return names.length > MAX_LISTED ? `${words} ${shown}, … (${names.length} in all)` : `${words} ${shown}`;
+function listed<T>(words: string, values: readonly T[], show: (value: T) => string): string {
+  if (values.length === 0) return "";
+  const shown = values.slice(0, MAX_LISTED).map(show).join(", ");
+  return values.length > MAX_LISTED ? `${words} ${shown}, … (${values.length} in all)` : `${words} ${shown}`;
 }
 
 function size(value: JsonValue): number {

@@ -69,11 +69,5 @@ export const KEYWORDS: ReadonlyMap<string, KeywordShape> = new Map([
   ["patternProperties", "pattern-map"],
 ] as const satisfies readonly (readonly [string, KeywordShape])[]);
 
-/** Keyword of the validator's own, in schemas for each of any number of values: it counts the values. */
-export const VISIT = "$visit";
-
-/** Keyword of the validator's own, in references and alternatives, where work may multiply: it counts the steps. */
-export const STEP = "$step";
-
 /** What every reference begins with in a schema made ready. */
 export const DEFS = "#/$defs/";

@@ -9,7 +9,7 @@ import {
 import { type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
 import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
-import { DEFS, KEYWORDS, type KeywordShape, STEP, VISIT } from "./keywords.ts";
+import { DEFS, KEYWORDS, type KeywordShape } from "./keywords.ts";
 import type { CompilePattern, LinearPattern } from "./linear-pattern.ts";
 import { RefResolver } from "./ref-resolver.ts";
 import { SchemaRefused, tooComplex } from "./schema-refused.ts";
@@ -32,7 +32,7 @@ const MAX_PATTERNS = 200;
 /** Most schemas in a schema; what a reference leads to is counted again. */
 const MAX_SCHEMAS = 2_500;
 
-/** Most references followed one inside the other, with the schemas between them: ajv overflows its stack at 450. */
+/** Most references followed one inside the other, with the schemas between them. */
 const MAX_DEPTH = 300;
 
 /** A schema made ready for the validator: known keywords only, references resolved, nothing that names another document. */
@@ -180,7 +180,7 @@ class SchemaReader {
       if (typeof ref !== "string") continue;
       const target = this.#reference(ref, below(place, keyword));
       // With both in one schema, both count.
-      if (isJsonObject(target) && copy["$ref"] === undefined) Object.assign(copy, target, { [STEP]: true });
+      if (isJsonObject(target) && copy["$ref"] === undefined) Object.assign(copy, target);
       else copy["allOf"] = [...((copy["allOf"] as JsonValue[] | undefined) ?? []), target];
     }
     if (typeof copy["pattern"] === "string") this.#pattern(copy["pattern"], below(place, "pattern"));
@@ -198,28 +198,22 @@ class SchemaReader {
       case "count":
         return Number(value);
       case "here":
-        return this.#schema(value, place);
       case "each":
-        return this.#each(value, place);
+        return this.#schema(value, place);
       case "here-list":
-        return this.#list(value, place).map((item) => counting(item, STEP));
       case "list":
         return this.#list(value, place);
       case "each-or-list":
-        return Array.isArray(value) ? this.#list(value, place) : this.#each(value, place);
+        return Array.isArray(value) ? this.#list(value, place) : this.#schema(value, place);
       case "here-map":
       case "map":
         return this.#map(value, place, (item, at) => this.#schema(item, at));
       case "pattern-map":
         return this.#map(value, place, (item, at, name) => {
           this.#pattern(name, at);
-          return this.#each(item, at);
+          return this.#schema(item, at);
         });
     }
-  }
-
-  #each(value: JsonValue, place: Place): JsonValue {
-    return counting(this.#schema(value, place), VISIT);
   }
 
   #list(value: JsonValue, place: Place): JsonValue[] {
@@ -264,10 +258,6 @@ class SchemaReader {
     }
     return refTo(name);
   }
-}
-
-function counting(schema: JsonValue, keyword: typeof STEP | typeof VISIT): JsonValue {
-  return isJsonObject(schema) ? { ...schema, [keyword]: true } : schema;
 }
 
 function refTo(name: string): JsonObject {

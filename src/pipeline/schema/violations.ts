@@ -1,8 +1,6 @@
-import type { ErrorObject } from "ajv";
 import type { FieldViolation } from "../../core/errors.ts";
-import type { JsonValue } from "../../core/json.ts";
-import { describeError, typeNames, violation } from "./describe-error.ts";
-import { DEFS } from "./keywords.ts";
+import type { SchemaError } from "./check.ts";
+import { describeError, schemaTypes, typeNames, violation } from "./describe-error.ts";
 import { showValue } from "./show-value.ts";
 
 /** Most violations of one call. */
@@ -17,10 +15,21 @@ const MAX_ERRORS = 500;
 /** Most alternatives spelled out in one line. */
 const MAX_ALTERNATIVES = 4;
 
-/** An error together with its line. */
-interface Finding {
-  readonly error: ErrorObject;
-  readonly line: FieldViolation;
+/** An error with its line, which is made when it is asked for: of thousands, few are told. */
+class Finding {
+  readonly error: SchemaError;
+  readonly #describe: (error: SchemaError) => FieldViolation;
+  #line: FieldViolation | undefined;
+
+  constructor(error: SchemaError, describe: (error: SchemaError) => FieldViolation) {
+    this.error = error;
+    this.#describe = describe;
+  }
+
+  get line(): FieldViolation {
+    this.#line ??= this.#describe(this.error);
+    return this.#line;
+  }
 }
 
 /**
@@ -28,86 +37,58 @@ interface Finding {
  * counts the rest. Where no alternative of an `anyOf` or `oneOf` fits, the one that comes nearest speaks, or all that
  * come equally near.
  */
-export function violationsOf(
-  errors: readonly ErrorObject[],
-  valueAt: (pointer: string) => JsonValue | undefined,
-): readonly FieldViolation[] {
+export function violationsOf(errors: readonly SchemaError[]): readonly FieldViolation[] {
+  const budget = { errors: MAX_ERRORS };
   const findings: Finding[] = [];
-  for (const error of errors.slice(0, MAX_ERRORS)) {
-    const value = error.propertyName ?? valueAt(error.instancePath) ?? null;
-    if (isChoice(error)) findings.push(...nearest(error, value, takeParts(error, findings)));
-    else if (error.keyword === "propertyNames") findings.push(badName(error, takeParts(error, findings)));
-    else if (error.keyword === "contains") {
-      takeParts(error, findings);
-      findings.push({ error, line: describeError(error, value) });
-    } else if (error.keyword !== "if") findings.push({ error, line: describeError(error, value) });
+  let unseen = 0;
+  for (const error of errors) {
+    if (budget.errors > 0) findings.push(...findingsOf(error, budget));
+    else unseen++;
   }
-  return bounded(findings, Math.max(0, errors.length - MAX_ERRORS));
+  return bounded(findings, unseen);
+}
+
+/** How many errors may still be looked at, those of alternatives included. */
+interface Budget {
+  errors: number;
+}
+
+function findingsOf(error: SchemaError, budget: Budget): readonly Finding[] {
+  budget.errors--;
+  if (error.keyword === "propertyNames") return [new Finding(error, badName)];
+  const ways = error.parts.map((part) => part.flatMap((each) => (budget.errors > 0 ? findingsOf(each, budget) : [])));
+  return ways.length === 0 ? [new Finding(error, describeError)] : nearest(error, ways);
 }
 
 function bounded(findings: readonly Finding[], unseen: number): FieldViolation[] {
-  const lines = new Map(findings.map(({ line }) => [`${line.field}\n${line.description}`, line]));
   const list: FieldViolation[] = [];
+  const told = new Set<string>();
   let characters = 0;
-  for (const line of lines.values()) {
-    characters += line.field.length + line.description.length;
-    if (list.length === MAX_VIOLATIONS || characters > MAX_CHARACTERS) break;
+  for (const [i, { line }] of findings.entries()) {
+    const text = `${line.field}\n${line.description}`;
+    if (told.has(text)) continue;
+    characters += text.length;
+    if (list.length === MAX_VIOLATIONS || characters > MAX_CHARACTERS) {
+      const left = findings.length - i + unseen;
+      return [...list, violation("", "INVALID", `${left} more mistakes are not listed`)];
+    }
+    told.add(text);
     list.push(line);
   }
-  const left = lines.size - list.length + unseen;
-  if (left > 0) list.push(violation("", "INVALID", `${left} more mistakes are not listed`));
   return list;
 }
 
-function isChoice(error: ErrorObject): boolean {
-  return error.keyword === "anyOf" || (error.keyword === "oneOf" && !Array.isArray(error.params["passingSchemas"]));
-}
-
-/** Takes the findings that belong to the parts of a compound keyword: the last ones, at its place or below. */
-function takeParts(error: ErrorObject, findings: Finding[]): Finding[] {
-  let from = findings.length;
-  while (from > 0 && isPart(error, (findings[from - 1] as Finding).error)) from--;
-  return findings.splice(from);
-}
-
-function isPart(of: ErrorObject, error: ErrorObject): boolean {
-  const here = of.instancePath;
-  if (error.instancePath !== here && !error.instancePath.startsWith(`${here}/`)) return false;
-  if (error.schemaPath.startsWith(`${of.schemaPath}/`)) return true;
-  // A part behind a reference has a path of its own; only what stands beside the keyword shares the path before it.
-  const around = of.schemaPath.slice(0, of.schemaPath.lastIndexOf("/"));
-  return error.schemaPath.startsWith(DEFS) || !error.schemaPath.startsWith(`${around}/`);
-}
-
-function nearest(choice: ErrorObject, value: JsonValue, parts: readonly Finding[]): readonly Finding[] {
-  const groups = groupsOf(choice, parts);
+function nearest(choice: SchemaError, ways: readonly (readonly Finding[])[]): readonly Finding[] {
+  const groups = ways.filter((group) => group.length > 0);
   const least = Math.min(...groups.map((group) => distance(choice, group)));
   const [best, ...others] = groups.filter((group) => distance(choice, group) === least);
   if (best !== undefined && others.length === 0) return best;
   const firsts = [best ?? [], ...others].flatMap((group) => group.slice(0, 1));
-  return [{ error: choice, line: combined(choice, value, firsts) }];
-}
-
-/** The findings of each alternative. */
-function groupsOf(choice: ErrorObject, parts: readonly Finding[]): readonly (readonly Finding[])[] {
-  const groups = new Map<string, Finding[]>();
-  for (const part of parts) {
-    const name = alternativeOf(choice, part.error);
-    const group = groups.get(name);
-    if (group === undefined) groups.set(name, [part]);
-    else group.push(part);
-  }
-  return [...groups.values()];
-}
-
-/** Which alternative an error belongs to. */
-function alternativeOf(choice: ErrorObject, error: ErrorObject): string {
-  const depth = error.schemaPath.startsWith(`${choice.schemaPath}/`) ? choice.schemaPath.split("/").length + 1 : 3;
-  return error.schemaPath.split("/").slice(0, depth).join("/");
+  return [new Finding(choice, () => combined(choice, firsts))];
 }
 
 /** How far an alternative is from what was given: one of another kind is further off than one with many mistakes. */
-function distance(choice: ErrorObject, group: readonly Finding[]): number {
+function distance(choice: SchemaError, group: readonly Finding[]): number {
   const ofAnotherKind = group.some(({ error }) => {
     const depth = error.instancePath.split("/").length - choice.instancePath.split("/").length;
     return (error.keyword === "type" && depth === 0) || (["const", "enum"].includes(error.keyword) && depth <= 1);
@@ -115,21 +96,23 @@ function distance(choice: ErrorObject, group: readonly Finding[]): number {
   return (ofAnotherKind ? 1_000 : 0) + group.length;
 }
 
-function combined(choice: ErrorObject, value: JsonValue, firsts: readonly Finding[]): FieldViolation {
+function combined(choice: SchemaError, firsts: readonly Finding[]): FieldViolation {
   const at = choice.instancePath;
   if (firsts.every(({ error }) => error.keyword === "type" && error.instancePath === at)) {
-    const types = typeNames(firsts.flatMap(({ error }) => error.params["type"] as string | string[]));
-    return violation(at, "WRONG_TYPE", `expected ${types}, got ${showValue(value)}`);
+    const types = typeNames(firsts.flatMap(({ error }) => schemaTypes(error)));
+    return violation(at, "WRONG_TYPE", `expected ${types}, got ${showValue(choice.data)}`);
   }
-  const ways = firsts.slice(0, MAX_ALTERNATIVES).map(({ line }) => {
+  const shown = firsts.slice(0, MAX_ALTERNATIVES);
+  const ways = shown.map(({ line }) => {
     return line.field === at ? line.description : `${line.field}: ${line.description}`;
   });
-  const reasons = new Set(firsts.map(({ line }) => line.reason));
+  const reasons = new Set(shown.map(({ line }) => line.reason));
   const description = ways.length === 0 ? "fits none of the forms allowed here" : ways.join("; or ");
   return { ...violation(at, "INVALID", description), reason: reasons.size === 1 ? [...reasons].join("") : "INVALID" };
 }
 
-function badName(error: ErrorObject, parts: readonly Finding[]): Finding {
-  const why = parts[0]?.line.description ?? "not allowed";
-  return { error, line: violation(error.instancePath, "INVALID", `name "${error.params["propertyName"]}": ${why}`) };
+function badName(error: SchemaError): FieldViolation {
+  const [why] = error.parts.flat();
+  const reason = why === undefined ? "not allowed" : describeError(why).description;
+  return violation(error.instancePath, "INVALID", `name "${error.params["propertyName"]}": ${reason}`);
 }
