@@ -4,7 +4,7 @@ import { listNode, mappingNode, scalarNode } from "./source-document.ts";
 import { holdsLoneSurrogate, inline, LONE_SURROGATE, writtenTwice } from "./wording.ts";
 
 /** Most values of one document: enough for any tool, and few enough to be read and checked in a moment. */
-const MAX_VALUES = 50_000;
+const MAX_VALUES = 20_000;
 
 /** A number as JSON writes it. Source: RFC 8259, section 6. */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;

@@ -2,8 +2,8 @@ import type { JsonValue } from "../core/json.ts";
 import type { SourceMember, SourceNode } from "./source-document.ts";
 import { listNode, mappingNode, scalarNode } from "./source-document.ts";
 
-/** Longest text that is read here, in characters: so short that it keeps every limit of the whole reader. */
-const MAX_LENGTH = 16_384;
+/** Most values that are read here: a document that holds more is not read at all. */
+const MAX_VALUES = 20_000;
 
 /** Deepest nesting that is read here. */
 const MAX_DEPTH = 32;
@@ -51,6 +51,8 @@ interface Cursor {
    */
   indent: number;
   depth: number;
+  /** How many values have been begun. */
+  values: number;
 }
 
 /**
@@ -59,8 +61,8 @@ interface Cursor {
  * or quoted scalar, anchors, tags, unusual keys and numbers, anything that takes a second look.
  */
 export function readPlainYaml(text: string): SourceNode | undefined {
-  if (text.length > MAX_LENGTH || /[\t\r]/.test(text)) return undefined;
-  const cursor: Cursor = { text, at: 0, indent: 0, depth: 0 };
+  if (/[\t\r]/.test(text)) return undefined;
+  const cursor: Cursor = { text, at: 0, indent: 0, depth: 0, values: 0 };
   toContent(cursor);
   if (cursor.indent !== 0) return undefined;
   const root = readMapping(cursor, 0);
@@ -250,6 +252,7 @@ function readEntries(cursor: Cursor, end: "}" | "]", readEntry: () => boolean): 
 function readFlowValue(cursor: Cursor): SourceNode | undefined {
   const { text, at } = cursor;
   const sign = text[at];
+  if (++cursor.values > MAX_VALUES) return undefined;
   if (sign === "{" || sign === "[") return nested(cursor, () => readFlow(cursor));
   if (sign === '"' || sign === "'") {
     const value = readQuoted(cursor);
@@ -285,7 +288,7 @@ function plainValue(source: string): JsonValue | undefined {
 }
 
 function nested<T>(cursor: Cursor, read: () => T | undefined): T | undefined {
-  if (cursor.depth === MAX_DEPTH) return undefined;
+  if (cursor.depth === MAX_DEPTH || ++cursor.values > MAX_VALUES) return undefined;
   cursor.depth++;
   const made = read();
   cursor.depth--;

@@ -10,7 +10,7 @@ import { inline, keyText, pathText, valueText } from "./wording.ts";
 const MAX_LISTED = 16;
 
 /** Most errors that are put in words; a file that has more is no slip. */
-const MAX_WORDED = 500;
+const MAX_WORDED = 100;
 
 /** JSON Schema's types as messages name them. */
 const TYPE_WORDS: Readonly<Record<string, string>> = {

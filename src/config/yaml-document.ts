@@ -6,8 +6,13 @@ import { convertYaml } from "./yaml-nodes.ts";
 import type { YamlReport } from "./yaml-reports.ts";
 import { wordReport } from "./yaml-reports.ts";
 
-/** Most words and signs of one document: enough for any tool, and few enough to be read in a fifth of a second. */
-const MAX_LEXEMES = 50_000;
+/**
+ * Most words and signs of one document: enough for a tool of some hundred parameters, and few enough to be read in 20 ms.
+ * Plain text of any length does not come here.
+ */
+const MAX_LEXEMES = 10_000;
+
+const TOO_LONG = `more than ${MAX_LEXEMES} words and signs, and not in the plain form that may be longer: shorten it, or write it as JSON`;
 
 /** Reports after which the composer is stopped; the first few of a file are the ones that help. */
 const MAX_REPORTS = 100;
@@ -65,8 +70,7 @@ function readTokens(text: string): Tokens {
   for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) sort(token, tokens);
     lexemes++;
-    if (lexemes > MAX_LEXEMES)
-      return stopped(parser, tokens, `more than ${MAX_LEXEMES} words and signs in one document`);
+    if (lexemes > MAX_LEXEMES) return stopped(parser, tokens, TOO_LONG);
     if (parser.stack.length > MAX_STACK) return stopped(parser, tokens, `nested deeper than ${MAX_JSON_DEPTH} levels`);
   }
   for (const token of parser.end()) sort(token, tokens);

@@ -64,6 +64,7 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
   },
   params: {
     type: "array",
+    maxItems: 1_000,
     items: {
       type: "object",
       required: ["name", "type"],

@@ -4,7 +4,7 @@ import type { SourceDocument, SourceProblem } from "../config/source-document.ts
 import { pathText } from "../config/wording.ts";
 import type { Adapter, AdapterSettings, ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { ownValue, pointerSteps } from "../core/json.ts";
+import { jsonPointer, ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { EffectClass } from "../core/step.ts";
@@ -19,6 +19,9 @@ import { type ExplainParts, explainDeclaration } from "./explain-declaration.ts"
 import { lintDeclaration } from "./lint.ts";
 import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
+
+/** Most keys of a declaration; few of them have a meaning. */
+const MAX_KEYS = 200;
 
 /** What differs from one declaration to the next, and the gateway's defaults. */
 export interface ParseDeclarationOptions {
@@ -37,7 +40,7 @@ export function parseDeclaration(text: string, options: ParseDeclarationOptions)
   const parsed = parseDocument(text, options.format);
   if (!parsed.ok) return { ok: false, name: undefined, problems: toProblems(parsed.problems, source, false) };
   const { document } = parsed;
-  const outcome = readDeclaration({ text, document }, options);
+  const outcome = tooManyKeys(document.value) ?? readDeclaration({ text, document }, options);
   if (outcome.ok) return outcome;
   const name = ownValue(document.value, "name");
   const problems = toProblems(positioned(outcome.issues, document), source, false);
@@ -52,6 +55,15 @@ interface ReadText {
 type ReadOutcome =
   | { readonly ok: true; readonly declaration: Declaration }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
+
+function tooManyKeys(value: JsonObject): ReadOutcome | undefined {
+  const surplus = Object.keys(value)[MAX_KEYS];
+  if (surplus === undefined) return undefined;
+  return {
+    ok: false,
+    issues: [{ pointer: jsonPointer([surplus]), message: `more than ${MAX_KEYS} keys in one declaration` }],
+  };
+}
 
 function readDeclaration(read: ReadText, options: ParseDeclarationOptions): ReadOutcome {
   const { document } = read;

@@ -2,8 +2,9 @@ import type { SourceDocument } from "../config/source-document.ts";
 import { keyText, valueText } from "../config/wording.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject, ownValue } from "../core/json.ts";
+import { isJsonObject, ownValue, stringifyJson } from "../core/json.ts";
 import { dialectOf } from "../pipeline/schema/dialect.ts";
+import { TOO_COMPLEX } from "../pipeline/schema/schema-refused.ts";
 import { type ReadSchema, readParams } from "./params.ts";
 import { checkSchemaValues } from "./schema-checks.ts";
 import { readSchemaScalars } from "./schema-scalars.ts";
@@ -47,16 +48,18 @@ export function readOutputSchema(
 
 function readShortForm(params: readonly JsonValue[], document: SourceDocument, problem: SchemaProblem): ReadSchema {
   const read = readParams(params, document);
-  if (read.issues.length > 0 || problem(read.schema) === undefined) return read;
-  const properties = ownValue(read.schema, "properties");
-  const issues = Object.entries(isJsonObject(properties ?? null) ? (properties as JsonObject) : {}).flatMap(
-    ([name, schema], i) => {
-      const why = problem({ type: "object", properties: { [name]: schema } });
-      return why === undefined ? [] : [{ pointer: `/params/${i}`, message: `parameter ${keyText(name)}: ${why}` }];
-    },
-  );
-  const whole = { pointer: "/params", message: `\`params\`: ${problem(read.schema)}` };
-  return { ...read, issues: issues.length > 0 ? issues : [whole] };
+  const whole = read.issues.length > 0 ? undefined : problem(read.schema);
+  if (whole === undefined) return read;
+  const properties = ownValue(read.schema, "properties") ?? null;
+  const issues: ConfigIssue[] = [];
+  for (const [i, [name, schema]] of Object.entries(isJsonObject(properties) ? properties : {}).entries()) {
+    // Patterns take long to compile: up to the first problem it has been done, and is remembered.
+    if (issues.length > 0 && stringifyJson(schema).includes('"pattern')) continue;
+    const why = problem({ type: "object", properties: { [name]: schema } });
+    if (why !== undefined) issues.push({ pointer: `/params/${i}`, message: `parameter ${keyText(name)}: ${why}` });
+    else if (whole.startsWith(TOO_COMPLEX)) break;
+  }
+  return { ...read, issues: issues.length > 0 ? issues : [{ pointer: "/params", message: `\`params\`: ${whole}` }] };
 }
 
 function readFullForm(schema: JsonObject, key: string, document: SourceDocument, problem: SchemaProblem): ReadSchema {

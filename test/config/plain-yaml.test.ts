@@ -131,8 +131,12 @@ test("what could be read in another way is left to the whole reader, or read to 
   ]);
 });
 
-test("a text of more than 16 KiB is left to the whole reader", () => {
-  expect(readPlainYaml(`a: ${"b".repeat(16_384)}\n`)).toBeUndefined();
+test("a text of any length is read, and one of more than 20,000 values is left to the whole reader", () => {
+  const entries = (count: number): string => Array.from({ length: count }, (_, i) => `k${i}: v\n`).join("");
+  expect(readPlainYaml(`a: ${"b".repeat(500_000)}\n`)).toBeDefined();
+  expect(readPlainYaml(entries(20_000))?.members?.size).toBe(20_000);
+  expect(readPlainYaml(entries(20_001))).toBeUndefined();
+  expect(readPlainYaml(`a: [${"1,".repeat(20_000)}1]\n`)).toBeUndefined();
 });
 
 test("declarations with slips at random places are read to the same outcome", () => {

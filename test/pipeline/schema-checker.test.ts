@@ -520,7 +520,7 @@ const SLOW: readonly (readonly [name: string, schema: JsonObject, args: JsonObje
   ],
   [
     "thousands of names held against hundreds of patterns",
-    { patternProperties: Object.fromEntries(Array.from({ length: 190 }, (_, i) => [`^p${i}[a-z]+$`, {}])) },
+    { patternProperties: Object.fromEntries(Array.from({ length: 90 }, (_, i) => [`^p${i}[a-z]+$`, {}])) },
     Object.fromEntries(Array.from({ length: 15_000 }, (_, i) => [`p${i}`, i])),
   ],
   [

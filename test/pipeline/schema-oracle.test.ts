@@ -1,4 +1,4 @@
-import { Ajv } from "ajv";
+import { Ajv, type ValidateFunction } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect, test } from "vitest";
 import type { JsonObject, JsonValue } from "../../src/core/json.ts";
@@ -148,6 +148,16 @@ function hasDisputed(schema: JsonObject): boolean {
   return uses > 1 || (uses === 1 && JSON.stringify(schema).includes('"contains"'));
 }
 
+/** For a few schemas with `unevaluated…` ajv makes code that cannot run. */
+function verdict(judge: ValidateFunction, args: JsonObject): boolean | undefined {
+  try {
+    return judge(args);
+  } catch (error) {
+    if (error instanceof ReferenceError) return undefined;
+    throw error;
+  }
+}
+
 for (const [dialect, modern] of [
   ["draft-07", false],
   ["2020-12", true],
@@ -164,8 +174,10 @@ for (const [dialect, modern] of [
       const judge = ajv.compile(schema);
       for (let n = 0; n < 8; n++) {
         const args = maker.args();
+        const expected = verdict(judge, args);
+        if (expected === undefined) continue;
         const fits = checker.check(own, args).ok;
-        expect(fits, JSON.stringify({ seed, schema, args, errors: judge.errors })).toBe(judge(args));
+        expect(fits, JSON.stringify({ seed, schema, args })).toBe(expected);
         if (fits) fitting++;
         else refused++;
       }

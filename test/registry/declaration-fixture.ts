@@ -79,7 +79,10 @@ export function notes(text: string, reading: Reading = {}): string[] {
   return lines(declare(text, reading).notes);
 }
 
-function lines(all: readonly { readonly line: number; readonly column: number; readonly message: string }[]): string[] {
+/** `line:column message` of each. */
+export function lines(
+  all: readonly { readonly line: number; readonly column: number; readonly message: string }[],
+): string[] {
   return all.map(({ line, column, message }) => `${line}:${column} ${message}`);
 }
 

@@ -12,6 +12,12 @@ export const QUERY_STYLES = ["repeat", "comma", "brackets"] as const;
 /** One of them. */
 export type QueryStyle = (typeof QUERY_STYLES)[number];
 
+/** Longest endpoint, in characters; many servers take no longer line either. */
+const MAX_ENDPOINT = 8_192;
+
+/** Most entries of `query`, of `headers` and of `form`. */
+const MAX_ENTRIES = 256;
+
 /** A key that is known and has no effect yet. Editors do not offer it. */
 function notYet(description: string): JsonObject {
   return { not: {}, "x-not-supported": true, doNotSuggest: true, description: `Not supported yet. ${description}` };
@@ -128,6 +134,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     endpoint: {
       type: "string",
       minLength: 1,
+      maxLength: MAX_ENDPOINT,
       description:
         "Absolute http or https URL. `{param}` in path or query stands for an argument, percent-encoded; `{{` and " +
         "`}}` are braces. Scheme, host and port are fixed.",
@@ -135,6 +142,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     method: { enum: [...METHODS], default: "GET", description: "The only method the tool ever sends." },
     query: {
       type: "object",
+      maxProperties: MAX_ENTRIES,
       additionalProperties: { type: "string" },
       description:
         "Query parameters by name. A value may hold `{param}`: one that is absent drops the pair, a list alone is " +
@@ -149,6 +157,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     },
     headers: {
       type: "object",
+      maxProperties: MAX_ENTRIES,
       additionalProperties: { type: "string" },
       description: "Request headers by name. A value may hold `{param}`; one that is absent drops the header.",
     },
@@ -163,6 +172,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     },
     form: {
       type: "object",
+      maxProperties: MAX_ENTRIES,
       additionalProperties: { type: "string" },
       description:
         "Form fields by name, sent as `application/x-www-form-urlencoded` instead of a `body`. A value may hold " +

@@ -13,6 +13,9 @@ export type ParsedTemplate =
   | { readonly ok: true; readonly parts: TextTemplate }
   | { readonly ok: false; readonly problem: string };
 
+/** Most references in one text. */
+const MAX_REFERENCES = 1_000;
+
 /** `{{`, `}}`, `{name}`, or a brace that belongs to none of them. */
 const BRACES = /\{\{|\}\}|\{([^{}]+)\}|[{}]/g;
 
@@ -44,6 +47,8 @@ function parse(text: string, marks: RegExp, literalOf: (mark: string) => string 
     const escaped = literalOf(mark);
     if (escaped !== undefined) literal += escaped;
     else if (param === undefined) return { ok: false, problem: unmatched(mark) };
+    else if (parts.length > 2 * MAX_REFERENCES)
+      return { ok: false, problem: `holds more than ${MAX_REFERENCES} references` };
     else {
       if (literal !== "") parts.push(literal);
       literal = "";

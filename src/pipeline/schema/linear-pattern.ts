@@ -18,15 +18,32 @@ const FREE_WORK = 10_000;
 /** Instructions that may run between two looks at the clock. */
 const WORK_BETWEEN_LOOKS = 20_000;
 
+/** What a pattern costs before anything of it is compiled, in microseconds, which is the unit of its work. */
+const BASE_WORK = 100;
+
+/** What each copy of a Unicode class costs: these have hundreds of ranges. An instruction costs 1. */
+const CLASS_WORK = 60;
+
+/** Most work of one pattern. */
+const MAX_WORK = 10_000;
+
 /** A regular expression that takes time in proportion to the text, whatever the pattern and the text. */
 export interface LinearPattern {
   /** Whether it matches somewhere in the text. @throws WorkLimitReached. */
   test(text: string, meter: WorkMeter): boolean;
 }
 
+/** `\p{L}` and the like, in a class or alone. */
+const UNICODE_CLASS = /\\[pP]/;
+
 /** Outcome of reading a pattern. */
 export type PatternOutcome =
-  | { readonly ok: true; readonly pattern: LinearPattern }
+  | {
+      readonly ok: true;
+      readonly pattern: LinearPattern;
+      /** About how many microseconds it took to compile. */
+      readonly work: number;
+    }
   | { readonly ok: false; readonly problem: string };
 
 /** Reads patterns as {@link compilePattern} does. */
@@ -62,11 +79,12 @@ export function compilePattern(source: string): PatternOutcome {
   const counted = countedWhole(tokens);
   if (counted !== undefined) return counted;
   const counts = tokens.map(repeats).reduce((sum, count) => sum + count, 1);
-  if (tokens.join("").length * counts > MAX_EXPANSION) return refuse("its counts make it too large");
-  return compileTranslated(tokens.join(""));
+  const work = BASE_WORK + classCopies(tokens) * CLASS_WORK;
+  if (tokens.join("").length * counts > MAX_EXPANSION || work > MAX_WORK) return refuse("its counts make it too large");
+  return compileTranslated(tokens.join(""), work);
 }
 
-function compileTranslated(translated: string): PatternOutcome {
+function compileTranslated(translated: string, work: number): PatternOutcome {
   let engine: RE2JS;
   try {
     engine = RE2JS.compile(translated);
@@ -78,6 +96,7 @@ function compileTranslated(translated: string): PatternOutcome {
   if (size > MAX_PROGRAM) return refuse("its counts make it too large");
   return {
     ok: true,
+    work: work + size,
     pattern: {
       test(text, meter) {
         if (text.length * size <= FREE_WORK) return engine.test(text);
@@ -97,10 +116,11 @@ function countedWhole(tokens: readonly string[]): PatternOutcome | undefined {
   if (range === null || "()^$*+?|".includes(atom)) return undefined;
   const min = Number(range[1]);
   const max = range[2] === "" ? min : range[3] === "" ? Number.POSITIVE_INFINITY : Number(range[3]);
-  const outcome = compileTranslated(`^${atom}*$`);
+  const outcome = compileTranslated(`^${atom}*$`, BASE_WORK + CLASS_WORK);
   if (!outcome.ok) return outcome;
   return {
     ok: true,
+    work: outcome.work,
     pattern: {
       test(text, meter) {
         if (text.length < min || text.length > 2 * max) return false;
@@ -109,6 +129,28 @@ function countedWhole(tokens: readonly string[]): PatternOutcome | undefined {
       },
     },
   };
+}
+
+/** How many copies of Unicode classes there are once all counts are written out, those of groups included. */
+function classCopies(tokens: readonly string[]): number {
+  const outer: number[] = [];
+  let sum = 0;
+  let last = 0;
+  for (const token of tokens) {
+    const count = repeats(token);
+    if (count > 0) last *= count;
+    else if (token.startsWith("(")) {
+      outer.push(sum + last);
+      [sum, last] = [0, 0];
+    } else if (token === ")") {
+      last += sum;
+      sum = outer.pop() ?? 0;
+    } else {
+      sum += last;
+      last = UNICODE_CLASS.test(token) ? 1 : 0;
+    }
+  }
+  return sum + last;
 }
 
 function repeats(token: string): number {

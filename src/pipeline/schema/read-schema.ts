@@ -27,7 +27,10 @@ const MAX_NESTING = 64;
 const MAX_PROPERTIES = 2_000;
 
 /** Most different patterns. */
-const MAX_PATTERNS = 200;
+const MAX_PATTERNS = 100;
+
+/** Most work of its patterns together, in about microseconds. */
+const MAX_PATTERN_WORK = 20_000;
 
 /** Most schemas in a schema; what a reference leads to is counted again. */
 const MAX_SCHEMAS = 2_500;
@@ -126,6 +129,7 @@ class SchemaReader {
   readonly #defs = Object.create(null) as Record<string, JsonValue>;
   #depth = 0;
   #schemas = 0;
+  #patternWork = 0;
 
   constructor(root: JsonObject, deps: ReaderDeps) {
     this.#root = root;
@@ -234,7 +238,10 @@ class SchemaReader {
         `${jsonPointer(place.steps)}: pattern "${source.slice(0, 80)}" is refused: ${outcome.problem}`,
       );
     }
-    if (this.patterns.size >= MAX_PATTERNS) throw tooComplex(`more than ${MAX_PATTERNS} patterns`);
+    this.#patternWork += outcome.work;
+    if (this.patterns.size >= MAX_PATTERNS || this.#patternWork > MAX_PATTERN_WORK) {
+      throw tooComplex(`its patterns are more than ${MAX_PATTERNS}, or too large together`);
+    }
     this.patterns.set(source, outcome.pattern);
   }
 
