@@ -11,12 +11,13 @@ const MAY_IMPORT = {
   secrets: ["core"],
   observability: ["core"],
   stores: ["core"],
+  ledger: ["core"],
   models: ["core"],
   search: ["core"],
   adapters: ["core"],
   identity: ["core", "secrets"],
   registry: ["core", "config", "pipeline", "shaping", "search"],
-  service: ["core", "registry", "wire", "models", "identity"],
+  service: ["core", "registry", "ledger", "wire", "models", "identity"],
   cli: ["core", "config"],
 };
 

@@ -18,10 +18,13 @@ import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { createToolRegistry } from "./registry/tool-registry.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor } from "./service/front-door.ts";
+import { KeptCalls } from "./service/kept-calls.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
 import { lockFolder } from "./stores/folder-lock.ts";
+import { createSpillFiles } from "./stores/spill-files.ts";
+import { createSqliteLedger } from "./stores/sqlite-ledger.ts";
 
 /** Compiled argument checks kept at a time; the least recently used gives way. A check takes about 10 KiB. */
 const MAX_COMPILED_SCHEMAS = 2_000;
@@ -87,10 +90,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   if (lock === undefined) logger.warn("state-folder-not-writable", { folder: config.state.folder });
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose });
+  const kept = keepCalls(config, { clock, logger });
+  const shared = { registry, kept, clock, logger };
   const door = createFrontDoor({
-    registry,
-    clock,
-    logger,
+    ...shared,
     version: VERSION,
     startedAtMs,
     listen: config.listen,
@@ -103,6 +106,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const close = async (): Promise<void> => {
     await door.stop();
+    await kept[Symbol.asyncDispose]();
     await registry[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
     await lock?.[Symbol.asyncDispose]();
@@ -141,4 +145,14 @@ function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): 
 function urlOf(address: ListenAddress, { tls }: GatewayConfig): string {
   if ("path" in address) return addressText(address);
   return `${tls === undefined ? "http" : "https"}://${addressText(address)}`;
+}
+
+/** Where calls are kept that are more than one caller's or one connection's. */
+function keepCalls(
+  { state, ledger, resume }: GatewayConfig,
+  deps: { readonly clock: Clock; readonly logger: Logger },
+): KeptCalls {
+  const store = createSqliteLedger({ file: join(state.folder, "ledger", "calls.db"), ...deps, ...ledger });
+  const spill = createSpillFiles(join(state.folder, "streams"));
+  return new KeptCalls({ store, spill, ...deps, resume });
 }

@@ -78,6 +78,7 @@ async function pages(): Promise<void> {
     headers: new Headers(),
     principal: ANONYMOUS,
     signal: new AbortController().signal,
+    lost: false,
     deadlineMs: undefined,
     binary: true,
     accept: () => undefined,

@@ -83,7 +83,7 @@ export const SETTINGS = {
   "tools.poll_interval": duration("1s", [100, HOUR], "Time between two polls of the folder."),
   "state.folder": text(
     "state",
-    "Folder that keeps the registrations made over the wire, relative to this file. One gateway at a time may use it.",
+    "Folder that keeps the registrations made over the wire and the record of calls, relative to this file. One gateway at a time may use it.",
   ),
   "defaults.timeout.connect": duration(
     undefined,
@@ -158,6 +158,45 @@ export const SETTINGS = {
     "How long a ping may stay unanswered before the connection is closed.",
   ),
   "shutdown.drain": duration("10s", [0, HOUR], "How long running calls may go on after a stop was asked for."),
+  "ledger.retention": duration(
+    "24h",
+    [SECOND, 30 * 24 * HOUR],
+    "How long a call with a `request_id` is on record after its end: so long the same one gets the same outcome.",
+  ),
+  "ledger.max_entries": {
+    schema: {
+      type: "integer",
+      minimum: 1,
+      maximum: 100_000_000,
+      description: "Most calls on record; over it calls with a `request_id` are refused.",
+    },
+    standard: 1_000_000,
+  },
+  "ledger.max_bytes": size(
+    "1GiB",
+    [KIB, 1_024 * GIB],
+    "Most bytes of outcomes on record; over it the oldest outcomes are dropped, and their calls are still not run again.",
+  ),
+  "resume.window": duration(
+    "1m",
+    [0, HOUR],
+    "Longest time a stream whose connection was lost waits for its caller, for callers that ask for it; `0s`: none does.",
+  ),
+  "resume.call_memory": size("128KiB", [KIB, GIB], "Output kept in memory of one call that can be resumed or joined."),
+  "resume.call_disk": size(
+    "16MiB",
+    [KIB, 64 * GIB],
+    "Output kept on disk of one such call, beyond that in memory; the oldest is dropped over it.",
+  ),
+  "resume.calls": {
+    schema: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_000_000,
+      description: "Most streams at a time that can be resumed; what is streamed beyond that cannot.",
+    },
+    standard: 1_000,
+  },
   reflection: { schema: { type: "boolean", description: "Whether gRPC reflection is served." }, standard: true },
   "cors.allowed_origins": {
     schema: {
@@ -230,6 +269,8 @@ const SECTIONS: Readonly<Record<string, string>> = {
   limits: "What no caller and no tool can exceed.",
   keepalive: "HTTP/2 pings that notice a frozen client.",
   shutdown: "The graceful stop.",
+  ledger: "The record of calls with a `request_id`.",
+  resume: "Streams that go on over a lost connection.",
   cors: "Calls from browsers.",
   faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",

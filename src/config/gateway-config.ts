@@ -46,7 +46,7 @@ export interface GatewayConfig {
     readonly pollIntervalMs: number;
   };
   readonly state: {
-    /** Absolute path of the folder for registrations made over the wire. */
+    /** Absolute path of the folder for registrations made over the wire and the record of calls. */
     readonly folder: string;
   };
   /** Stand in where a declaration is silent. */
@@ -80,6 +80,23 @@ export interface GatewayConfig {
   readonly shutdown: {
     /** How long running calls may go on after a stop was asked for. Default 10 s. */
     readonly drainMs: number;
+  };
+  readonly ledger: {
+    /** How long a call with a key is on record after its end. Default 24 h. */
+    readonly retentionMs: number;
+    /** Default 1,000,000. */
+    readonly maxEntries: number;
+    /** Of outcomes. Default 1 GiB. */
+    readonly maxBytes: number;
+  };
+  readonly resume: {
+    /** Longest time a lost stream waits for its caller. Default 1 min; 0: none does. */
+    readonly windowMs: number;
+    /** Output kept of one call, in memory (default 128 KiB) and on disk (default 16 MiB). */
+    readonly callMemoryBytes: number;
+    readonly callDiskBytes: number;
+    /** Streams at a time that can be resumed. Default 1,000. */
+    readonly calls: number;
   };
   /** Whether gRPC reflection is served. Default true. */
   readonly reflection: boolean;
@@ -225,6 +242,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     },
     keepalive: { intervalMs: number("keepalive.interval"), timeoutMs: number("keepalive.timeout") },
     shutdown: { drainMs: number("shutdown.drain") },
+    ...keptSettings(number),
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
@@ -257,6 +275,23 @@ function tlsOf(values: Settings["values"], folder: string): Pick<GatewayConfig, 
   const path = (key: SettingKey): string => resolve(folder, textOf(values.get(key)));
   const minVersion = TLS_VERSIONS.find((version) => version === values.get("tls.min_version")) ?? "TLSv1.2";
   return { tls: { certFile: path("tls.cert"), keyFile: path("tls.key"), minVersion } };
+}
+
+/** What says how calls are kept. */
+function keptSettings(number: (key: SettingKey) => number): Pick<GatewayConfig, "ledger" | "resume"> {
+  return {
+    ledger: {
+      retentionMs: number("ledger.retention"),
+      maxEntries: number("ledger.max_entries"),
+      maxBytes: number("ledger.max_bytes"),
+    },
+    resume: {
+      windowMs: number("resume.window"),
+      callMemoryBytes: number("resume.call_memory"),
+      callDiskBytes: number("resume.call_disk"),
+      calls: number("resume.calls"),
+    },
+  };
 }
 
 function textOf(value: JsonValue | undefined): string {

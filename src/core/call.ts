@@ -16,6 +16,20 @@ export interface ToolCall {
   readonly maxLength: number | undefined;
 }
 
+/** What makes a call count once. */
+export interface CallKey {
+  /** 1 to 64 visible ASCII characters: the caller's `request_id`. */
+  readonly value: string;
+  /**
+   * Puts the call on record before anything is dispatched; durable when it resolves. Asked for again, it happened once.
+   *
+   * @throws GatewayError LEDGER_UNAVAILABLE, LEDGER_FULL: then nothing may be dispatched.
+   */
+  claim(): Promise<void>;
+  /** An attempt ended of which nobody can say that it had no effect. */
+  mayHaveActed(): void;
+}
+
 /** Facts of one call. */
 export interface CallContext {
   /** UUIDv7. */
@@ -36,6 +50,8 @@ export interface CallContext {
   /** W3C trace context header of the caller. Source: https://www.w3.org/TR/trace-context/. */
   readonly traceparent: string | undefined;
   readonly logger: Logger;
+  /** Absent: the caller gave no `request_id`, so the call may not be repeated and is not remembered. */
+  readonly key?: CallKey;
 }
 
 /** One part of output. */
@@ -115,7 +131,14 @@ export interface ToolResult {
 export type ToolEvent =
   | ProgressEvent
   | { readonly type: "delta"; readonly index: number; readonly text: string }
-  | { readonly type: "completed"; readonly result: ToolResult; readonly effect: Effect; readonly attempts: number };
+  | {
+      readonly type: "completed";
+      readonly result: ToolResult;
+      readonly effect: Effect;
+      readonly attempts: number;
+      /** The outcome is that of an earlier call, or of one that ran already; absent: of this one. */
+      readonly replayed?: boolean;
+    };
 
 /** Runs a call. Early `return()` on the iterator cancels upstream work. */
 export type Invoke = (call: ToolCall, context: CallContext) => AsyncIterable<UpstreamEvent>;

@@ -204,6 +204,43 @@ export const ERROR_CATALOGUE = {
     meaning: "A Watch had something to tell, and its reader took nothing for five minutes.",
     mend: "Watch again after the last revision you have, and read what comes.",
   },
+  OUTCOME_UNKNOWN: {
+    status: "UNKNOWN",
+    retryable: false,
+    meaning:
+      "A call with this `request_id` was made before and was interrupted after it was sent: whether it took effect is not known. It is not run again.",
+    mend: "Find out whether it took effect, then call with a new `request_id` if it did not. `reconcile` of the tool does the finding out.",
+  },
+  CALL_ALREADY_MADE: {
+    status: "ALREADY_EXISTS",
+    retryable: false,
+    meaning: "A call with this `request_id` was made and answered before; the answer itself is no longer kept.",
+    mend: "Ask the upstream for the result, or raise `ledger.max_bytes` in gateway.yaml.",
+  },
+  LEDGER_UNAVAILABLE: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning: "The record of calls cannot be read or written, so a call with a `request_id` was not made.",
+    mend: "Check space and permissions of the state folder, and that no other gateway uses it.",
+  },
+  LEDGER_FULL: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning: "As many calls with a `request_id` are on record as the gateway keeps, so this one was not made.",
+    mend: "Raise `ledger.max_entries`, or lower `ledger.retention`, in gateway.yaml.",
+  },
+  CALL_NOT_FOUND: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning: "No streamed call of this id that can be resumed is known for this caller.",
+    mend: "Resume with the call id of `started`, as the same caller, where `started` said that it can be resumed.",
+  },
+  RESUME_EXPIRED: {
+    status: "OUT_OF_RANGE",
+    retryable: false,
+    meaning: "The call was kept for a lost stream, but its time is over or what comes next is no longer kept.",
+    mend: "Call again with the same `request_id`, which gives the outcome; resume sooner, or raise `resume` in gateway.yaml.",
+  },
   STORE_FAILED: {
     status: "UNAVAILABLE",
     retryable: true,
@@ -238,6 +275,8 @@ export const FAILURE_REASONS = {
   UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
   UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
   FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
+  OUTCOME_UNKNOWN:
+    "An earlier call with the same `request_id` was interrupted; the result is what the tool's `reconcile` says of it.",
   RESULT_TOO_LONG: "The result is longer than `max_length` and `truncation: error` is declared.",
 } as const satisfies Readonly<Record<string, string>>;
 

@@ -46,9 +46,21 @@ export type RegistryEvent =
   | { readonly type: "synced"; readonly revision: number }
   | { readonly type: "reset"; readonly revision: number };
 
+/** What a tool's declaration says of calls that are made more than once. */
+export interface RepeatRules {
+  /** Whether a call whose outcome was lost may run again, since twice equals once. */
+  readonly repeatable: boolean;
+  /** Parameter that takes the call's key. */
+  readonly idempotencyField: string | undefined;
+  /** Tool that knows what became of a call. */
+  readonly reconcile: string | undefined;
+}
+
 /** The right to run one version of a tool. A call in flight keeps the version it began with until it is disposed. */
 export interface ToolLease extends Disposable {
   readonly definition: ToolDefinition;
+  /** Absent: a call is never repeated, and nobody knows what became of it. */
+  readonly repeat?: RepeatRules;
   /** Pipeline, adapter and shaping in one. Early `return()` cancels. Throws GatewayError only. */
   run(call: ToolCall, context: CallContext): AsyncIterable<ToolEvent>;
 }

@@ -5,6 +5,9 @@ import { auditStep } from "./steps/audit.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
 import { createFaultsStep } from "./steps/faults.ts";
+import { idempotencyFieldStep } from "./steps/idempotency-field.ts";
+import { ledgerStep } from "./steps/ledger.ts";
+import { reconcileStep } from "./steps/reconcile.ts";
 import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
 
 /** What the steps need from outside. */
@@ -18,11 +21,22 @@ export interface PipelineStepDeps {
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
+ * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
  * - deadline is the last of the steps that run once a call: all attempts together end with it;
- * - concurrency is the last of those that run once an attempt: what waits between attempts holds no slot;
+ * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
+ * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
  * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
   const faults = deps.faults === undefined ? [] : [createFaultsStep(deps.faults)];
-  return [auditStep, createValidateArgumentsStep(deps.checker), deadlineStep, createConcurrencyStep(), ...faults];
+  return [
+    auditStep,
+    createValidateArgumentsStep(deps.checker),
+    idempotencyFieldStep,
+    reconcileStep,
+    deadlineStep,
+    createConcurrencyStep(),
+    ledgerStep,
+    ...faults,
+  ];
 }

@@ -141,7 +141,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   retry: "Repeated attempts: `max_retries`, `backoff`, `max_backoff`.",
   circuit_breaker: "Pausing a failing tool: `failure_threshold`, `reset_timeout`.",
   rate_limit: "Most calls in a time.",
-  idempotency_field: "Parameter that makes a call count once.",
   allowed_roles: "Who may call.",
   coerce: "Lossless repair of arguments of another type.",
   cache: "Answers kept for a time.",

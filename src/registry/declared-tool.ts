@@ -4,11 +4,14 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
 import type { DeclaredTool, ToolHints, ToolKind } from "../core/tool.ts";
+import { withoutKeyField } from "./key-field.ts";
 import { readInputSchema, readOutputSchema, type SchemaProblem } from "./tool-schemas.ts";
 
 /** A tool with what was found in its schemas. */
 export interface ReadTool {
   readonly tool: DeclaredTool;
+  /** The tool as its adapter sees it: with the parameter that `idempotency_field` names. */
+  readonly inner: DeclaredTool;
   readonly issues: readonly ConfigIssue[];
   readonly notes: readonly ConfigIssue[];
 }
@@ -26,20 +29,27 @@ export interface ToolSource {
 export function readTool({ keys, document, kind, schemaProblem }: ToolSource): ReadTool {
   const input = readInputSchema(keys, document, schemaProblem);
   const output = readOutputSchema(keys, document, schemaProblem);
+  const field = ownValue(keys, "idempotency_field");
+  const schemas = withoutKeyField(input.schema, typeof field === "string" ? field : undefined);
   const labels = ownObject(keys, "labels") ?? {};
   const tool: DeclaredTool = {
     name: ownText(keys, "name"),
     title: ownText(keys, "title"),
     description: ownText(keys, "description"),
     kind,
-    inputSchema: input.schema,
+    inputSchema: schemas.callers,
     outputSchema: output?.schema,
     hints: readHints(ownObject(keys, "hints") ?? {}),
     labels: Object.fromEntries(Object.keys(labels).map((name) => [name, ownText(labels, name)])),
     delivery: ownValue(keys, "delivery") === "incremental" ? "incremental" : "conclusive",
     enabled: ownValue(keys, "enabled") !== false,
   };
-  return { tool, issues: [...input.issues, ...(output?.issues ?? [])], notes: input.notes };
+  return {
+    tool,
+    inner: { ...tool, inputSchema: schemas.adapter },
+    issues: [...input.issues, ...schemas.issues, ...(output?.issues ?? [])],
+    notes: input.notes,
+  };
 }
 
 function readHints(hints: JsonObject): ToolHints {

@@ -2,7 +2,7 @@ import type { Upstream } from "../core/adapter.ts";
 import type { CallContext, ToolCall, ToolEvent } from "../core/call.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
-import type { ToolLease } from "../core/registry.ts";
+import type { RepeatRules, ToolLease } from "../core/registry.ts";
 import type { Availability, ToolDefinition } from "../core/tool.ts";
 import type { Declaration } from "./declaration.ts";
 
@@ -72,6 +72,7 @@ export class OpenTool {
     this.#leases += 1;
     return {
       definition,
+      repeat: repeatRules(this.declaration),
       run: (call, context) => {
         if (!held)
           throw new GatewayError("INTERNAL", `tool "${definition.name}" was run after its lease was given back`);
@@ -106,4 +107,16 @@ export class OpenTool {
     }
     this.#deps.onClosed(this);
   }
+}
+
+function repeatRules({ policy, stepConfigs }: Declaration): RepeatRules {
+  const word = (key: string): string | undefined => {
+    const value = stepConfigs.get(key);
+    return typeof value === "string" ? value : undefined;
+  };
+  return {
+    repeatable: policy.effectClass === "read" || policy.effectClass === "idempotent",
+    idempotencyField: word("idempotency_field"),
+    reconcile: word("reconcile"),
+  };
 }

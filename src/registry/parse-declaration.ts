@@ -80,6 +80,8 @@ interface CommonParts {
   /** Without what has issues itself. */
   readonly keys: JsonObject;
   readonly tool: DeclaredTool;
+  /** The tool as its adapter sees it. */
+  readonly inner: DeclaredTool;
   readonly result: ParsedResultRules;
   readonly timeouts: ResolvedTimeouts;
   readonly policies: ResolvedPolicies;
@@ -93,7 +95,7 @@ function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDecl
   const { grammar, defaults } = options;
   const { value, issues } = grammar.check(kind)(document);
   const keys = soundKeys(value, issues);
-  const { tool, ...found } = readTool({ keys, document, kind, schemaProblem: grammar.schemaProblem });
+  const { tool, inner, ...found } = readTool({ keys, document, kind, schemaProblem: grammar.schemaProblem });
   const result = parseResultRules(ownObject(keys, "result"), {
     delivery: tool.delivery,
     defaultMaxLength: defaults.maxLength,
@@ -105,6 +107,7 @@ function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDecl
     value,
     keys,
     tool,
+    inner,
     result,
     timeouts,
     policies,
@@ -117,17 +120,18 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const { document } = read;
   const { grammar, defaults, source } = options;
   const common = readCommon(document, adapter.kind, options);
-  const { value, keys, tool, result, timeouts, policies, issues } = common;
+  const { value, keys, tool, inner, result, timeouts, policies, issues } = common;
   const own = pick(value, propertyNames(adapter.configSchema));
   const blocked = issues.some((issue) => concernsAdapter(issue, adapter));
-  const configured = blocked ? undefined : adapter.configure(own, tool, settingsOf(result.rules, timeouts, defaults));
+  const configured = blocked ? undefined : adapter.configure(own, inner, settingsOf(result.rules, timeouts, defaults));
   if (configured === undefined || !configured.ok)
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   if (issues.length > 0) return { ok: false, issues };
   const stepConfigs = stepConfigsOf(keys, grammar);
   const { config, readOnly, upstream, warnings } = configured;
   const { rules } = result;
-  const policy = { ...timeouts.policy, ...policies.policy, effectClass: effectClass(tool, readOnly), upstream };
+  const effects = effectClass(tool, readOnly, stepConfigs);
+  const policy = { ...timeouts.policy, ...policies.policy, effectClass: effects, upstream };
   const contractDigest = contractDigestOf(tool);
   const declared = { source, tool, adapter, config, rules, policy, stepConfigs, contractDigest };
   const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
@@ -237,8 +241,9 @@ function pick(keys: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(Object.entries(keys).filter(([name]) => names.includes(name)));
 }
 
-function effectClass({ hints }: DeclaredTool, readOnly: boolean): EffectClass {
+function effectClass({ hints }: DeclaredTool, readOnly: boolean, stepConfigs: Declaration["stepConfigs"]): EffectClass {
   if (hints.readOnly ?? readOnly) return "read";
+  if (stepConfigs.has("idempotency_field")) return "keyed";
   return hints.idempotent === true ? "idempotent" : "write";
 }
 

@@ -23,6 +23,8 @@ export interface CallContextDeps {
 export interface OpenCall extends Disposable {
   readonly call: ToolCall;
   readonly context: CallContext;
+  /** What to say when the deadline has passed. */
+  overdue(): GatewayError;
 }
 
 /** Accepts a call: gives it an id and holds the soonest of its deadlines. */
@@ -64,6 +66,7 @@ export function openCall(
       traceparent: traceparent(rpc),
       logger: Object.keys(attributes).length === 0 ? deps.logger : deps.logger.child({ attributes }),
     },
+    overdue: () => deadlineExceeded(limit),
     [Symbol.dispose]: () => timer?.[Symbol.dispose](),
   };
 }

@@ -105,7 +105,8 @@ function serve(
     },
     options.rpcs,
   );
-  response.once("close", () => rpc.close(response.writableEnded));
+  const connection = "stream" in response ? response.stream.session : request.socket;
+  response.once("close", () => rpc.close(response.writableEnded, connection?.destroyed !== false));
   handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
     .then((answer) => universalResponseToNodeResponse(plainGrpcMessage(answer), response))
     .catch((error: unknown) => {

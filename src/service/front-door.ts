@@ -8,6 +8,7 @@ import { createConnectFront } from "./connect-front.ts";
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-limits.ts";
 import { ServingState } from "./health.ts";
 import { createHttpRoutes } from "./http-routes.ts";
+import type { KeptCalls } from "./kept-calls.ts";
 import type { Listener } from "./listener.ts";
 import { guardOrigins } from "./origin-guard.ts";
 import { createPortListener } from "./port-listener.ts";
@@ -18,6 +19,8 @@ import type { Keepalive } from "./sessions.ts";
 /** What a front door needs. */
 export interface FrontDoorOptions {
   readonly registry: ToolRegistry;
+  /** Stays the caller's: the door does not dispose it. */
+  readonly kept: KeptCalls;
   /** Default: everybody is the anonymous operator. */
   readonly authenticate?: Authenticate;
   readonly clock: Clock;

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
+import { REQUEST_ID } from "../wire/call-codec.ts";
 import { requestInvalid } from "../wire/request-error.ts";
 
 /** How long an answer is remembered. */
@@ -39,7 +40,7 @@ export class RequestIds<T> {
    */
   answer({ principalId, requestId, digest }: IdentifiedRequest, work: () => Promise<T>): Promise<T> {
     if (requestId === "") return work();
-    if (!/^[\x21-\x7e]{1,64}$/.test(requestId)) {
+    if (!REQUEST_ID.test(requestId)) {
       throw requestInvalid("request_id", "MALFORMED", "must be 1 to 64 visible ASCII characters");
     }
     this.#forgetOld();

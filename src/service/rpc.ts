@@ -11,6 +11,11 @@ export interface Rpc {
   readonly principal: Principal;
   /** Ends the RPC; its reason is a GatewayError. Aborts when the caller goes away, too. */
   readonly signal: AbortSignal;
+  /**
+   * Whether the RPC ended with its connection, as against a caller that cancelled it. Over HTTP/1 there is no other
+   * way to cancel, so every end counts as lost there.
+   */
+  readonly lost: boolean;
   /** The caller's RPC deadline: milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
   /** Whether messages travel in binary form, as against JSON. */
@@ -67,6 +72,7 @@ export class LiveRpc implements Rpc {
   #callId: string | undefined;
   #endless = false;
   #closed = false;
+  #lost = false;
   #timer: Disposable | undefined;
 
   constructor(init: RpcInit, deps: RpcDeps) {
@@ -92,6 +98,10 @@ export class LiveRpc implements Rpc {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  get lost(): boolean {
+    return this.#lost;
   }
 
   get callId(): string | undefined {
@@ -123,10 +133,14 @@ export class LiveRpc implements Rpc {
     this.#deps.live.endIfStopping(this);
   }
 
-  /** The stream is closed. `answered`: the whole answer was handed to the transport before. */
-  close(answered: boolean): void {
+  /**
+   * The stream is closed. `answered`: the whole answer was handed to the transport before. `lost`: its connection is
+   * closed too.
+   */
+  close(answered: boolean, lost: boolean): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#lost = lost && !this.signal.aborted;
     this.#timer?.[Symbol.dispose]();
     this.#deps.live.remove(this);
     if (!answered) this.#controller.abort(new GatewayError("CALL_CANCELLED", "the caller cancelled or went away"));

@@ -1,4 +1,3 @@
-import type { ToolEvent, ToolResult, UpstreamExchange } from "../core/call.ts";
 import type { Clock } from "../core/clock.ts";
 import { cutError } from "../core/cut-error.ts";
 import { GatewayError } from "../core/errors.ts";
@@ -6,40 +5,19 @@ import type { ToolRegistry } from "../core/registry.ts";
 import { eventsUntil } from "../core/signal.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
-import { type CallStats, type OutputEvent, withinMessage } from "../wire/result-codec.ts";
 import { type CallContextDeps, openCall } from "./call-context.ts";
+import { type CallEvent, CallRecord } from "./call-record.ts";
 import type { Rpc } from "./rpc.ts";
 import { TICK, withTicks } from "./ticks.ts";
 
-/** Most exchanges an explanation holds: more than any number of attempts. */
-const MAX_EXCHANGES = 32;
 /** How long a tool may take to end by itself when its call was ended. More than the pipeline gives its adapter. */
-const ABORT_GRACE_MS = 100;
+export const ABORT_GRACE_MS = 100;
 
 /** What running calls takes. */
 export interface CallDeps extends CallContextDeps {
   readonly registry: ToolRegistry;
   readonly clock: Clock;
 }
-
-/** The end of a call. */
-export interface CallEnd {
-  readonly type: "completed";
-  /** The version of the tool that ran. */
-  readonly tool: Pick<ToolDefinition, "name" | "contractDigest">;
-  /** `undefined` where the call was only validated. */
-  readonly result: ToolResult | undefined;
-  readonly stats: CallStats;
-  /** `undefined` unless an explanation was asked for. */
-  readonly exchanges: readonly UpstreamExchange[] | undefined;
-}
-
-/** A call as its caller sees it: `started` first, `completed` last. */
-export type CallEvent =
-  | { readonly type: "started"; readonly callId: string; readonly deadlineMs: number }
-  | { readonly type: "heartbeat" }
-  | OutputEvent
-  | CallEnd;
 
 /**
  * Runs a call, with a heartbeat after each `heartbeatMs` of silence (`undefined`: none). Ends when the RPC's signal
@@ -58,7 +36,7 @@ export async function* runCall(
   refuseChangedContract(definition, request.contractDigest);
   using opened = openCall(request, definition, rpc, deps);
   const { callId, deadlineMs } = opened.context;
-  yield { type: "started", callId, deadlineMs };
+  yield { type: "started", callId, deadlineMs, resumeWindowMs: undefined };
   const record = new CallRecord(request, definition, deps.clock);
   const events = eventsUntil(lease.run(opened.call, opened.context), rpc.signal, deps.clock, {
     graceMs: ABORT_GRACE_MS,
@@ -73,49 +51,8 @@ export async function* runCall(
   record.refuseEndless();
 }
 
-/** What is kept of a call while it runs. */
-class CallRecord {
-  readonly #startTimeMs: number;
-  readonly #startedMs: number;
-  readonly #request: CallRequestFacts;
-  readonly #tool: ToolDefinition;
-  readonly #clock: Clock;
-  readonly #exchanges: UpstreamExchange[] = [];
-  #ended = false;
-
-  constructor(request: CallRequestFacts, tool: ToolDefinition, clock: Clock) {
-    this.#request = request;
-    this.#tool = tool;
-    this.#clock = clock;
-    this.#startTimeMs = clock.now();
-    this.#startedMs = clock.monotonicMs();
-  }
-
-  add(exchange: UpstreamExchange): void {
-    if (this.#request.explain && this.#exchanges.length < MAX_EXCHANGES) this.#exchanges.push(exchange);
-  }
-
-  /** @throws GatewayError RESULT_TOO_LARGE. */
-  end({ result, effect, attempts }: Extract<ToolEvent, { type: "completed" }>): CallEnd {
-    this.#ended = true;
-    const totalMs = this.#clock.monotonicMs() - this.#startedMs;
-    return {
-      type: "completed",
-      tool: this.#tool,
-      result: this.#request.validateOnly ? undefined : withinMessage(result),
-      stats: { startTimeMs: this.#startTimeMs, totalMs, attempts: this.#request.validateOnly ? 0 : attempts, effect },
-      exchanges: this.#request.explain ? this.#exchanges : undefined,
-    };
-  }
-
-  /** @throws GatewayError INTERNAL where the call came to no end. */
-  refuseEndless(): void {
-    if (this.#ended) return;
-    throw new GatewayError("INTERNAL", "internal error", { cause: new Error("a call ended without a result") });
-  }
-}
-
-function refuseChangedContract({ name, contractDigest }: ToolDefinition, pinned: string | undefined): void {
+/** @throws GatewayError CONTRACT_CHANGED where the caller pinned another contract than the tool has. */
+export function refuseChangedContract({ name, contractDigest }: ToolDefinition, pinned: string | undefined): void {
   if (pinned === undefined || pinned === contractDigest) return;
   throw new GatewayError(
     "CONTRACT_CHANGED",

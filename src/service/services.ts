@@ -9,6 +9,7 @@ import type { Logger } from "../core/logger.ts";
 import { createToolCodec } from "../wire/tool-codec.ts";
 import { createCallIds } from "./call-ids.ts";
 import { createHealthService, type ServingState } from "./health.ts";
+import type { KeptCalls } from "./kept-calls.ts";
 import { createOperatorService, type OperatorDeps } from "./operator-service.ts";
 import { createReflection } from "./reflection.ts";
 import { RequestIds } from "./request-ids.ts";
@@ -22,6 +23,7 @@ export interface ServicesDeps extends OperatorDeps {
   readonly lifetime: AbortSignal;
   readonly limits: { readonly deadlineMs: number };
   readonly reflection: boolean;
+  readonly kept: KeptCalls;
 }
 
 /** Everything the gateway serves, on a router. */
@@ -34,6 +36,7 @@ export function registerServices(router: ConnectRouter, deps: ServicesDeps): voi
     clock,
     logger,
     lifetime,
+    kept: deps.kept,
     maxDeadlineMs: deps.limits.deadlineMs,
     nextCallId: createCallIds(),
     tools: createToolCodec(),

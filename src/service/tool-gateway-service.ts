@@ -7,20 +7,23 @@ import type {
   CallStreamResponseSchema,
   ToolGatewayService,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { decodeInvocation, heartbeatMs } from "../wire/call-codec.ts";
-import { toTimestamp } from "../wire/durations.ts";
-import { notSupportedYet, requiredName } from "../wire/request-error.ts";
+import { decodeInvocation, decodeResume, heartbeatMs, resumeWindowMs } from "../wire/call-codec.ts";
+import { toDuration, toTimestamp } from "../wire/durations.ts";
+import { requiredName } from "../wire/request-error.ts";
 import { encodeExplanation, encodeOutput, encodeResult, encodeStats, type StreamEvent } from "../wire/result-codec.ts";
+import type { CallEnd, CallEvent } from "./call-record.ts";
 import { rpcOf } from "./connect-context.ts";
 import { drainCall } from "./drain-call.ts";
+import { isPlain, keptCall, resumeCall, type StreamWishes } from "./kept-call.ts";
+import type { KeptCallDeps } from "./kept-work.ts";
 import { type ListDeps, listTools } from "./list-tools.ts";
 import { type RegisterDeps, registerTool, unregisterTool } from "./register-tool.ts";
 import type { Rpc } from "./rpc.ts";
-import { type CallDeps, type CallEnd, type CallEvent, runCall } from "./run-call.ts";
+import { runCall } from "./run-call.ts";
 import { type WatchDeps, watchTools } from "./watch-tools.ts";
 
 /** What the service takes. */
-export type ToolGatewayDeps = ListDeps & WatchDeps & RegisterDeps & CallDeps;
+export type ToolGatewayDeps = ListDeps & WatchDeps & RegisterDeps & KeptCallDeps;
 
 /** toolgate.v1.ToolGatewayService. */
 export function createToolGatewayService(deps: ToolGatewayDeps): ServiceImpl<typeof ToolGatewayService> {
@@ -41,29 +44,47 @@ export function createToolGatewayService(deps: ToolGatewayDeps): ServiceImpl<typ
 async function call(
   { invocation }: CallRequest,
   rpc: Rpc,
-  deps: CallDeps,
+  deps: KeptCallDeps,
 ): Promise<MessageInitShape<typeof CallResponseSchema>> {
-  const { callId, end } = await drainCall(runCall(decodeInvocation(invocation), undefined, rpc, deps));
+  const { callId, end } = await drainCall(begin(invocation, AT_ONCE, rpc, deps));
   return { callId, ...encodeEnd(end) };
 }
 
 async function* callStream(
-  { invocation, heartbeat, resume }: CallStreamRequest,
+  { invocation, heartbeat, resumeWindow, resume }: CallStreamRequest,
   rpc: Rpc,
-  deps: CallDeps,
+  deps: KeptCallDeps,
 ): AsyncGenerator<MessageInitShape<typeof CallStreamResponseSchema>, void, undefined> {
-  if (resume !== undefined) throw notSupportedYet("resume");
-  const silenceMs = heartbeatMs(heartbeat);
-  let sequence = 0n;
-  for await (const event of runCall(decodeInvocation(invocation), silenceMs, rpc, deps)) {
+  const wishes = { heartbeatMs: heartbeatMs(heartbeat), resumeWindowMs: resumeWindowMs(resumeWindow) };
+  const place = resume === undefined ? undefined : decodeResume(resume, invocation);
+  const events =
+    place === undefined ? begin(invocation, wishes, rpc, deps) : resumeCall(place, wishes.heartbeatMs, rpc, deps);
+  let sequence = place === undefined ? 0n : BigInt(place.after) + 1n;
+  for await (const event of events) {
     for (const message of encodeEvent(event)) yield { sequence: sequence++, event: message };
   }
+}
+
+/** How a call is made that is not streamed. */
+const AT_ONCE: StreamWishes = { heartbeatMs: undefined, resumeWindowMs: undefined };
+
+/** Makes a call: on the short way unless something of it is to be kept. */
+function begin(
+  invocation: CallRequest["invocation"],
+  wishes: StreamWishes,
+  rpc: Rpc,
+  deps: KeptCallDeps,
+): AsyncGenerator<CallEvent, void, undefined> {
+  const request = decodeInvocation(invocation);
+  return isPlain(request, wishes)
+    ? runCall(request, wishes.heartbeatMs, rpc, deps)
+    : keptCall(request, wishes, rpc, deps);
 }
 
 function encodeEvent(event: CallEvent): StreamEvent[] {
   switch (event.type) {
     case "started":
-      return [{ case: "started", value: { callId: event.callId, deadline: toTimestamp(event.deadlineMs) } }];
+      return [{ case: "started", value: encodeStarted(event) }];
     case "heartbeat":
       return [{ case: "heartbeat", value: {} }];
     case "completed":
@@ -71,6 +92,11 @@ function encodeEvent(event: CallEvent): StreamEvent[] {
     default:
       return encodeOutput(event);
   }
+}
+
+function encodeStarted({ callId, deadlineMs, resumeWindowMs: windowMs }: Extract<CallEvent, { type: "started" }>) {
+  const started = { callId, deadline: toTimestamp(deadlineMs) };
+  return windowMs === undefined ? started : { ...started, resumeWindow: toDuration(windowMs) };
 }
 
 function encodeEnd({ result, tool, stats, exchanges }: CallEnd) {

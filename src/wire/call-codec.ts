@@ -1,5 +1,6 @@
 import type { JsonObject as WireStruct, JsonValue as WireValue } from "@bufbuild/protobuf";
 import type { Invocation, CallContext as WireContext } from "../../gen/toolgate/v1/call_pb.ts";
+import type { ResumePoint } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { GatewayError } from "../core/errors.ts";
 import {
   hasDuplicateNames,
@@ -18,6 +19,8 @@ import { notSupportedYet, optionalText, requestInvalid, requiredName } from "./r
 export interface CallRequestFacts {
   readonly name: string;
   readonly arguments: JsonObject;
+  /** The call's key; `undefined`: it has none. */
+  readonly requestId: string | undefined;
   readonly validateOnly: boolean;
   readonly explain: boolean;
   /** Caller's limit for text, in code points. */
@@ -37,6 +40,8 @@ export interface CallRequestFacts {
 const MAX_CONTEXT_LENGTH = 256;
 /** Most attributes of a call. */
 const MAX_ATTRIBUTES = 32;
+/** Of a call that is to be resumed. */
+const MAX_CALL_ID_LENGTH = 64;
 
 const TIMEOUT: DurationRange = { minMs: 1e-6, maxMs: Number.POSITIVE_INFINITY, words: "more than 0" };
 
@@ -63,6 +68,7 @@ export function decodeInvocation(invocation: Invocation | undefined): CallReques
   return {
     name: requiredName("invocation.name", invocation.name),
     arguments: decodeArguments(invocation.arguments),
+    requestId: decodeRequestId(invocation.requestId),
     validateOnly: invocation.validateOnly,
     explain: invocation.explain,
     maxLength,
@@ -94,8 +100,45 @@ export function heartbeatMs(heartbeat: Parameters<typeof durationMs>[1]): number
   return asked ?? DEFAULT_HEARTBEAT_MS;
 }
 
+/**
+ * How long a stream is to be kept for its caller when the connection is lost, in milliseconds; `undefined`: not at all.
+ *
+ * @throws GatewayError REQUEST_INVALID below 0.
+ */
+export function resumeWindowMs(window: Parameters<typeof durationMs>[1]): number | undefined {
+  const range = { minMs: 0, maxMs: Number.POSITIVE_INFINITY, words: "0 (not at all) or more" };
+  const asked = durationMs("resume_window", window, range);
+  return asked === 0 ? undefined : asked;
+}
+
+/**
+ * The place to go on at.
+ *
+ * @throws GatewayError REQUEST_INVALID where an invocation stands beside it, or it names no call.
+ */
+export function decodeResume(
+  { callId, afterSequence }: ResumePoint,
+  invocation: Invocation | undefined,
+): { readonly callId: string; readonly after: number } {
+  if (invocation !== undefined) {
+    throw requestInvalid("invocation", "NOT_ALLOWED", "must not stand beside `resume`, which goes on with a call");
+  }
+  const id = optionalText("resume.call_id", callId, MAX_CALL_ID_LENGTH);
+  if (id === undefined) throw requestInvalid("resume.call_id", "MISSING", "must name a call, got nothing");
+  // One too large is one that no stream comes to.
+  return { callId: id, after: Number(afterSequence) };
+}
+
+/** What counts as a request id everywhere. */
+export const REQUEST_ID = /^[\x21-\x7e]{1,64}$/;
+
+function decodeRequestId(value: string): string | undefined {
+  if (value === "") return undefined;
+  if (REQUEST_ID.test(value)) return value;
+  throw requestInvalid("invocation.request_id", "MALFORMED", "must be 1 to 64 visible ASCII characters");
+}
+
 function refuseUnsupported(invocation: Invocation): void {
-  if (invocation.requestId !== "") throw notSupportedYet("invocation.request_id");
   if (invocation.question !== "") throw notSupportedYet("invocation.question");
   if (invocation.continuation !== undefined) throw notSupportedYet("invocation.continuation");
 }

@@ -44,6 +44,12 @@ export function encodeOutput(event: OutputEvent): StreamEvent[] {
   }
 }
 
+/** Output in pieces of which each is one message: what {@link encodeOutput} makes several of is several here. */
+export function outputPieces(event: OutputEvent): OutputEvent[] {
+  if (event.type !== "delta") return [event];
+  return splitUtf8(event.text, MAX_PIECE_BYTES).map((text) => ({ ...event, text }));
+}
+
 /** A result as a message, with the version of the tool that it comes from. */
 export function encodeResult(
   result: ToolResult,
@@ -95,6 +101,8 @@ export interface CallStats {
   readonly totalMs: number;
   readonly attempts: number;
   readonly effect: Effect;
+  /** Whether the outcome is that of an earlier call, or of a running one that was joined. */
+  readonly replayed: boolean;
 }
 
 /** Figures of a call as a message. */
@@ -103,6 +111,7 @@ export function encodeStats(stats: CallStats): MessageInitShape<typeof CallStats
     startTime: toTimestamp(stats.startTimeMs),
     total: toDuration(stats.totalMs),
     attempts: stats.attempts,
+    replayed: stats.replayed,
     effect: EFFECT_NUMBERS[stats.effect],
   };
 }

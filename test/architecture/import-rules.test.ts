@@ -14,12 +14,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   secrets: ["core"],
   observability: ["core"],
   stores: ["core"],
+  ledger: ["core"],
   models: ["core"],
   search: ["core"],
   adapters: ["core"],
   identity: ["core", "secrets"],
   registry: ["core", "config", "pipeline", "shaping", "search"],
-  service: ["core", "registry", "wire", "models", "identity", "gen"],
+  service: ["core", "registry", "ledger", "wire", "models", "identity", "gen"],
   cli: ["core", "config", "gen", "clients"],
 };
 

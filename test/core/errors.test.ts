@@ -32,6 +32,12 @@ test("every reason has the status it was published with", () => {
     CONCURRENCY_LIMIT_REACHED: "RESOURCE_EXHAUSTED",
     GATEWAY_STOPPING: "UNAVAILABLE",
     WATCH_STALLED: "RESOURCE_EXHAUSTED",
+    OUTCOME_UNKNOWN: "UNKNOWN",
+    CALL_ALREADY_MADE: "ALREADY_EXISTS",
+    LEDGER_UNAVAILABLE: "UNAVAILABLE",
+    LEDGER_FULL: "RESOURCE_EXHAUSTED",
+    CALL_NOT_FOUND: "NOT_FOUND",
+    RESUME_EXPIRED: "OUT_OF_RANGE",
     STORE_FAILED: "UNAVAILABLE",
     INTERNAL: "INTERNAL",
   });
@@ -47,6 +53,8 @@ test("these reasons are retryable and no others", () => {
     "CONCURRENCY_LIMIT_REACHED",
     "GATEWAY_STOPPING",
     "WATCH_STALLED",
+    "LEDGER_UNAVAILABLE",
+    "LEDGER_FULL",
     "STORE_FAILED",
   ]);
 });
@@ -59,6 +67,7 @@ test("these are the failure reasons of tools", () => {
     "UPSTREAM_RATE_LIMITED",
     "UPSTREAM_BAD_RESPONSE",
     "FIELD_MISSING",
+    "OUTCOME_UNKNOWN",
     "RESULT_TOO_LONG",
   ]);
 });

@@ -4,7 +4,6 @@ export type Feature =
   | "concurrency limits"
   | "definition pins"
   | "gRPC upstreams"
-  | "idempotency"
   | "identity"
   | "in-process tools"
   | "key files"

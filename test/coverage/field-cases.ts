@@ -149,7 +149,11 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
   "R-D02": { text: "A breaker counts faults of the upstream alone", waits: ["circuit breaker"] },
   "R-D03": { text: "A breaker that tries again lets few calls through", waits: ["circuit breaker"] },
   "R-D04": { text: "No timer keeps a process alive", waits: ["circuit breaker"] },
-  "R-D05": { text: "A lost answer never doubles a write", waits: ["retry", "idempotency"] },
+  "R-D05": {
+    text: "A lost answer never doubles a write",
+    waits: ["retry", "MCP"],
+    rest: "with a key, the attempts of a retry; MCP tools",
+  },
   "R-D06": { text: "All attempts share one deadline", waits: ["retry"] },
   "R-D07": {
     text: "Streams that are aborted at any moment leave nothing behind",

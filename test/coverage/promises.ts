@@ -152,8 +152,16 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-69": { text: "The time to the first block is measured", waits: ["metrics"] },
   "S2-70": { text: "Each tool says whether its pieces may be consumed or the whole counts" },
   "S2-71": { text: "Pieces are marked as such, and the last message has the final state" },
-  "S2-72": { text: "One key is processed once and sent again with every attempt", waits: ["idempotency"] },
-  "S2-73": { text: "A retry never doubles a side effect", waits: ["retry", "idempotency"] },
+  "S2-72": {
+    text: "One key is processed once and sent again with every attempt",
+    waits: ["retry"],
+    rest: "the same key in every attempt of a retry",
+  },
+  "S2-73": {
+    text: "A retry never doubles a side effect",
+    waits: ["retry"],
+    rest: "attempts that the gateway repeats by itself",
+  },
   "S2-74": { text: "It is installed by script or package and runs under systemd", waits: ["packaging"] },
   "S2-75": { text: "`toolgate --version` prints the version" },
   "S2-76": {

@@ -78,11 +78,12 @@ const ALL_CHANGES: readonly ParamChange[] = [...CHANGES, ...PARAM_CHANGES];
 /** Keys whose effect is not in a table, with the test that proves it. */
 const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: string]>> = {
   name: ["test/e2e/settings-in-force.test.ts", "a changed `name` is in force"],
-  // A name that leads to a private address needs a resolver that lies.
+  reconcile: ["test/e2e/idempotency.test.ts", "`reconcile` is asked what became of a call"],
   group: ["test/e2e/effects-policies.test.ts", "`%s` of a group has an effect"],
   ...Object.fromEntries(
     Object.keys(POLICY_SETTINGS).map((key) => [key, ["test/e2e/effects-policies.test.ts", "Object.entries(POLICIES)"]]),
   ),
+  // A name that leads to a private address needs a resolver that lies.
   allow_private: ["test/adapters/http/private-addresses.test.ts", "`allow_private` lets a name lead anywhere"],
   // They show in several calls at once.
   "pool.max_connections": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],

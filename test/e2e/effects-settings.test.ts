@@ -4,6 +4,7 @@ import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { CallResponse } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
@@ -13,7 +14,7 @@ import { rawSession, rawSocket } from "../service/raw.ts";
 import { rawTls } from "../service/tls-raw.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, type OpenGatewayOptions, openGateway, temporaryFolder } from "./effects-gateway.ts";
-import { reasonOf, retryUntil, textOf } from "./gateway-client.ts";
+import { type GatewayClient, reasonOf, retryUntil, textOf } from "./gateway-client.ts";
 import { spawnScript } from "./spawned.ts";
 
 /** Starts a gateway that ends with the test; in a folder of its own where none is given. */
@@ -74,8 +75,40 @@ function toolFiles(): Readonly<Record<string, string>> {
     }),
     "tools/stuck.yaml": tool("stuck", { endpoint: at("stuck") }),
     "tools/endless.yaml": tool("endless", { endpoint: at("endless") }),
+    "tools/writing.yaml": tool("writing", { method: "POST" }),
+    "tools/flowing.yaml": tool("flowing", {
+      endpoint: at("endless"),
+      delivery: "incremental",
+      result: { format: "text", max_length: 20_000 },
+    }),
     "tools/mute.yaml": tool("mute", { endpoint: `https://127.0.0.1:${upstream.mutePort}/` }),
   };
+}
+
+/** Calls a tool with a key. */
+function keyed(client: GatewayClient, name: string, requestId: string): Promise<CallResponse> {
+  return client.service.call({ invocation: { name, requestId } });
+}
+
+/** Begins a stream that is to be kept. */
+async function beginStream(client: GatewayClient, name: string) {
+  const request = { invocation: { name }, resumeWindow: { seconds: 20n, nanos: 0 } };
+  const messages = client.service.callStream(request)[Symbol.asyncIterator]();
+  const { event } = (await messages.next()).value ?? {};
+  return { messages, started: event?.case === "started" ? event.value : undefined };
+}
+
+/** Reads a stream to its end; of a tool, or one that is resumed. Resolves with its call id. */
+async function wholeStream(
+  client: GatewayClient,
+  of: string | Parameters<GatewayClient["service"]["callStream"]>[0],
+): Promise<string> {
+  let callId = "";
+  const request = typeof of === "string" ? { invocation: { name: of }, resumeWindow: { seconds: 20n, nanos: 0 } } : of;
+  for await (const { event } of client.service.callStream(request)) {
+    if (event.case === "started") callId = event.value.callId;
+  }
+  return callId;
 }
 
 async function namesOf({ client }: OpenGateway): Promise<readonly string[]> {
@@ -348,6 +381,64 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     expect(await call).toBe("GATEWAY_STOPPING");
     client[Symbol.dispose]();
     await whileTimePasses(clock, stopped);
+  },
+  "ledger.retention": {
+    values: ["1s", "1h"],
+    async see({ client }) {
+      await keyed(client, "json", "k1");
+      await new Promise((resolve) => setTimeout(resolve, 1_100));
+      return (await keyed(client, "json", "k1")).stats?.replayed;
+    },
+    seen: [false, true],
+  },
+  "ledger.max_entries": {
+    values: [1, 2],
+    async see({ client }) {
+      await keyed(client, "writing", "k1");
+      return keyed(client, "writing", "k2").then(() => "made", reasonOf);
+    },
+    seen: ["LEDGER_FULL", "made"],
+  },
+  "ledger.max_bytes": {
+    values: ["1KiB", "1MiB"],
+    async see({ client }) {
+      for (let i = 0; i < 20; i++) await keyed(client, "json", `k${i}`);
+      return keyed(client, "json", "k0").then((response) => response.stats?.replayed, reasonOf);
+    },
+    seen: ["CALL_ALREADY_MADE", true],
+  },
+  "resume.window": {
+    values: ["0s", "7s"],
+    see: async ({ client }) => (await beginStream(client, "silent")).started?.resumeWindow?.seconds,
+    seen: [undefined, 7n],
+  },
+  "resume.calls": {
+    values: [1, 2],
+    async see({ client }) {
+      await beginStream(client, "silent");
+      return (await beginStream(client, "silent")).started?.resumeWindow !== undefined;
+    },
+    seen: [false, true],
+  },
+  "resume.call_memory": {
+    values: ["1KiB", "1GiB"],
+    async see({ client, folder }) {
+      await wholeStream(client, "flowing");
+      return readdir(join(folder, "state", "streams")).then(
+        (files) => files.length,
+        () => 0,
+      );
+    },
+    seen: [1, 0],
+  },
+  async "resume.call_disk"(open) {
+    const seen = ["1KiB", "1MiB"].map(async (value) => {
+      const settings = { resume: { call_memory: "1KiB", call_disk: value } };
+      const { client } = await open({ files: toolFiles(), settings });
+      const callId = await wholeStream(client, "flowing");
+      return wholeStream(client, { resume: { callId, afterSequence: 0n } }).then(() => "resumed", reasonOf);
+    });
+    expect(await Promise.all(seen)).toEqual(["RESUME_EXPIRED", "resumed"]);
   },
   reflection: {
     values: [true, false],

@@ -20,6 +20,13 @@ export interface GatewayProcess extends SpawnedProcess {
   readonly folder: string;
 }
 
+/** Starts `toolgate serve` over a folder that is there already, as after a crash. Disposing kills it. */
+export async function startAgain(folder: string): Promise<SpawnedProcess & { readonly port: number }> {
+  const child = spawnScript(["src/main.ts", "serve", "--config", join(folder, "gateway.yaml")], {});
+  const [, port] = await child.waitFor(/127\.0\.0\.1:(\d+)/);
+  return { ...child, port: Number(port) };
+}
+
 /** Starts `toolgate serve` and waits until it listens. Disposing kills it and removes its folder. */
 export async function startGateway(options: GatewayProcessOptions): Promise<GatewayProcess> {
   const folder = await mkdtemp(join(tmpdir(), "toolgate-e2e-"));

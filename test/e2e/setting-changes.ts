@@ -54,6 +54,12 @@ export const CHANGES: readonly Change[] = [
     seen: { hints: { [hint.replace(/_(.)/, (_, letter: string) => letter.toUpperCase())]: false } },
   })),
   {
+    key: "idempotency_field",
+    before: { method: "POST", idempotency_field: "old_id" },
+    after: { method: "POST", idempotency_field: "new_id" },
+    seen: { body: expect.stringMatching(/^\{"new_id":"[0-9a-f-]{36}"\}$/) },
+  },
+  {
     key: "delivery",
     before: { delivery: "conclusive" },
     after: { delivery: "incremental" },

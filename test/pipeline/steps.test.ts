@@ -1,14 +1,16 @@
 import { expect, test } from "vitest";
-import type { Invoke } from "../../src/core/call.ts";
+import type { CallKey, Invoke } from "../../src/core/call.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { JsonObject } from "../../src/core/json.ts";
 import type { LogFields, Logger } from "../../src/core/logger.ts";
-import type { Step } from "../../src/core/step.ts";
+import type { Step, ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition } from "../../src/core/tool.ts";
 import { createPipelineSteps } from "../../src/pipeline/index.ts";
 import { createSchemaChecker } from "../../src/pipeline/schema-checker.ts";
 import { auditStep } from "../../src/pipeline/steps/audit.ts";
 import { deadlineStep } from "../../src/pipeline/steps/deadline.ts";
+import { idempotencyFieldStep } from "../../src/pipeline/steps/idempotency-field.ts";
+import { ledgerStep } from "../../src/pipeline/steps/ledger.ts";
 import { createValidateArgumentsStep } from "../../src/pipeline/steps/validate-arguments.ts";
 import { testStepConformance } from "../conformance/step.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
@@ -20,19 +22,37 @@ test("the steps stand in this order", () => {
   expect(createPipelineSteps({ checker }).map(({ name, scope }) => [name, scope])).toEqual([
     ["audit", "call"],
     ["validate-arguments", "call"],
+    ["idempotency_field", "call"],
+    ["reconcile", "call"],
     ["deadline", "call"],
     ["concurrency", "attempt"],
+    ["ledger", "attempt"],
   ]);
 });
 
 for (const step of createPipelineSteps({ checker })) {
+  // Names who is asked about a call; no call passes through it.
+  if (step.name === "reconcile") continue;
   testStepConformance({
     step,
     tool: makeTool(),
     policy: { ...POLICY, concurrencyLimit: 100 },
+    config: step.name === "idempotency_field" ? "request_id" : undefined,
     call: makeCall(),
-    makeContext: (signal) => makeContext({ signal }),
+    makeContext: (signal) => makeContext({ signal, key: keyOf("k1") }),
   });
+}
+
+function keyOf(value: string, claim: () => Promise<void> = async () => undefined): CallKey & { acted: number } {
+  const key = {
+    value,
+    acted: 0,
+    claim,
+    mayHaveActed: () => {
+      key.acted += 1;
+    },
+  };
+  return key;
 }
 
 interface Line {
@@ -238,4 +258,76 @@ test("a read-only tool that is cut had no effect and may be called again", async
   controller.abort(new GatewayError("CALL_DEADLINE_EXCEEDED", "too slow"));
   await clock.advance(25);
   await ended;
+});
+
+test("idempotency_field is filled with the caller's key, else with the call's id, over whatever the caller sent", async () => {
+  const got: JsonObject[] = [];
+  const adapter: Invoke = async function* (call) {
+    got.push(call.arguments);
+    yield RESULT;
+  };
+  const step = idempotencyFieldStep.compile(makeTool(), POLICY, { clock: createFakeClock() }, "request_id");
+  if (step === undefined) throw new Error("not in the path");
+  const context = makeContext();
+  await collect(step(makeCall({ n: 1, request_id: "a model's" }), { ...context, key: keyOf("k1") }, adapter));
+  await collect(step(makeCall({ n: 2 }), context, adapter));
+  expect(got).toEqual([
+    { n: 1, request_id: "k1" },
+    { n: 2, request_id: context.callId },
+  ]);
+});
+
+function ledgerPath(effectClass: ToolPolicy["effectClass"] = "write") {
+  const policy = { ...POLICY, effectClass };
+  return ledgerStep.compile(makeTool(), policy, { clock: createFakeClock() }, undefined);
+}
+
+const recorded = path(ledgerStep);
+
+test("a call with a key is claimed before it is dispatched, and not dispatched where it cannot be", async () => {
+  const order: string[] = [];
+  const adapter: Invoke = async function* () {
+    order.push("dispatched");
+    yield RESULT;
+  };
+  const key = keyOf("k1", async () => void order.push("claimed"));
+  await collect(recorded(makeCall(), makeContext({ key }), adapter));
+  expect(order).toEqual(["claimed", "dispatched"]);
+  const broken = new GatewayError("LEDGER_UNAVAILABLE", "disk full");
+  const refused = keyOf("k2", () => Promise.reject(broken));
+  await expect(collect(recorded(makeCall(), makeContext({ key: refused }), adapter))).rejects.toBe(broken);
+  expect(order).toHaveLength(2);
+});
+
+test("an attempt counts as without effect only where it says so", async () => {
+  const effects: Readonly<Record<string, Invoke>> = {
+    none: invokeOf(RESULT),
+    committed: invokeOf({ type: "upstream-result", result: { content: [], effect: "committed" } }),
+    refused: () => {
+      throw new GatewayError("UPSTREAM_UNREACHABLE", "no connection");
+    },
+    lost: async function* () {
+      yield { type: "upstream-delta", text: "a" };
+      throw new GatewayError("UPSTREAM_ANSWER_LOST", "lost", { effect: "unknown" });
+    },
+  };
+  const acted: Record<string, number> = {};
+  for (const [name, adapter] of Object.entries(effects)) {
+    const key = keyOf(name);
+    await collect(recorded(makeCall(), makeContext({ key }), adapter)).catch(() => undefined);
+    acted[name] = key.acted;
+  }
+  const left = keyOf("left");
+  const lost = invokeOf({ type: "upstream-delta", text: "a" }, RESULT);
+  for await (const _ of recorded(makeCall(), makeContext({ key: left }), lost)) break;
+  expect({ ...acted, left: left.acted }).toEqual({ none: 0, committed: 1, refused: 0, lost: 1, left: 1 });
+});
+
+test("a call without a key, one that only validates, and a tool that only reads, are not claimed", async () => {
+  const key = keyOf("k1", () => expect.unreachable());
+  const adapter = invokeOf(RESULT);
+  const plain = adapter(makeCall(), makeContext());
+  expect(recorded(makeCall(), makeContext(), () => plain)).toBe(plain);
+  await collect(recorded(makeCall({}, { validateOnly: true }), makeContext({ key }), adapter));
+  expect(ledgerPath("read")).toBeUndefined();
 });

@@ -77,10 +77,7 @@ test("E3: timeouts are in force, and what is not yet is refused by name with its
   expect(declare(ORDER_STATUS + timeout).policy.timeouts).toEqual({ connectMs: 3_000, readMs: 10_000, idleMs: 10_000 });
 });
 
-test("E4, E5, E6 and E7 are refused as not supported yet, naming their keys", () => {
-  expect(problems(`${ORDER_STATUS}idempotency_field: request_id\n`)).toEqual([
-    "23:1 `idempotency_field` is not supported yet: remove it",
-  ]);
+test("E5, E6 and E7 are refused as not supported yet, naming their keys", () => {
   const skill =
     "name: order_assistant\ndescription: 订单查询助手，擅长查询订单状态和历史流转\ntools:\n  - order_status\nprompt: |\n  当用户询问订单状态时使用。\n";
   expect(problems(skill)).toEqual([

@@ -66,17 +66,6 @@ test("a heartbeat of 0 means none, and one below 100 ms is refused", async () =>
   expect(failure).toMatchObject({ reason: "REQUEST_INVALID", fields: ["heartbeat"] });
 });
 
-test("resuming is refused as not supported yet, naming the field", async () => {
-  await using served = await serve();
-  const { tools } = grpcClients(served.url);
-  const failure = await failureOf(collect(tools.callStream({ resume: { callId: "x" } })));
-  expect(failure).toMatchObject({
-    code: Code.Unimplemented,
-    reason: "NOT_SUPPORTED_YET",
-    metadata: { field: "resume" },
-  });
-});
-
 test("a long delta arrives in pieces of at most 64 KiB [G-D04]", async () => {
   await using served = await serve();
   const text = "订单".repeat(100_000);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ToolResult } from "../../src/core/call.ts";
+import type { CallEvent } from "../../src/service/call-record.ts";
 import { drainCall } from "../../src/service/drain-call.ts";
-import type { CallEvent } from "../../src/service/run-call.ts";
 import { textResult } from "./fake-registry.ts";
 
 const NOTHING: ToolResult = { ...textResult(""), content: [] };
@@ -12,9 +12,9 @@ async function drained(
   result: ToolResult = NOTHING,
 ): Promise<ToolResult | undefined> {
   const events = (async function* (): AsyncGenerator<CallEvent> {
-    yield { type: "started", callId: "c", deadlineMs: 0 };
+    yield { type: "started", callId: "c", deadlineMs: 0, resumeWindowMs: undefined };
     for (const [index, text] of deltas) yield { type: "delta", index, text };
-    const stats = { startTimeMs: 0, totalMs: 0, attempts: 1, effect: "none" } as const;
+    const stats = { startTimeMs: 0, totalMs: 0, attempts: 1, effect: "none", replayed: false } as const;
     yield { type: "completed", tool: { name: "t", contractDigest: "d" }, result, stats, exchanges: undefined };
   })();
   const { callId, end } = await drainCall(events);

@@ -1,3 +1,6 @@
+import { randomUUID } from "node:crypto";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
@@ -5,7 +8,11 @@ import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_p
 import { systemClock } from "../../src/core/clock.ts";
 import { addressText } from "../../src/core/listen-address.ts";
 import { type LogFields, type Logger, silentLogger } from "../../src/core/logger.ts";
+import type { LedgerStore } from "../../src/core/store.ts";
 import { createFrontDoor, type FrontDoor, type FrontDoorOptions } from "../../src/service/front-door.ts";
+import { KeptCalls, type ResumeLimits } from "../../src/service/kept-calls.ts";
+import { createMemoryLedger } from "../../src/stores/memory-ledger.ts";
+import { createSpillFiles } from "../../src/stores/spill-files.ts";
 import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
 
 /** How long a test waits for what comes in a moment, unless the machine is very busy. */
@@ -21,10 +28,24 @@ export interface Served extends AsyncDisposable {
   readonly url: string;
 }
 
+/** Where calls are kept in memory, with room for a few. */
+export function createKept(resume: Partial<ResumeLimits> = {}, store?: LedgerStore): KeptCalls {
+  const limits = { windowMs: 60_000, callMemoryBytes: 131_072, callDiskBytes: 1_048_576, calls: 10 };
+  const clock = systemClock;
+  return new KeptCalls({
+    store: store ?? createMemoryLedger({ clock, retentionMs: 3_600_000, maxEntries: 1_000, maxBytes: 1_000_000 }),
+    spill: createSpillFiles(join(tmpdir(), `toolgate-spill-${randomUUID()}`)),
+    clock,
+    logger: silentLogger,
+    resume: { ...limits, ...resume },
+  });
+}
+
 /** A front door for a free port of loopback that drains for 200 ms unless told otherwise. */
 export function createDoor(registry: FakeRegistry, options: Partial<FrontDoorOptions>): FrontDoor {
   return createFrontDoor({
     registry,
+    kept: createKept(),
     clock: systemClock,
     logger: silentLogger,
     version: "1.2.3",

@@ -5,20 +5,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
 import { createFileRegistrations } from "../../src/stores/file-registrations.ts";
+import { createRandom } from "../core/random.ts";
 
 const ROUNDS = 5;
 const SEED = 20_261_130;
-
-/** Numbers from 0 to 1, the same in each run. Source: mulberry32, public domain. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
 
 /** Lets a process put registrations and kills it after some acknowledgements and a moment more. */
 async function putUntilKilled(folder: string, round: number, random: () => number): Promise<Map<string, number>> {

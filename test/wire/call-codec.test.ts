@@ -87,8 +87,18 @@ test("a name such as __proto__ in the arguments is an ordinary name", () => {
   expect(Object.getPrototypeOf(parsed)).toBe(Object.prototype);
 });
 
+test("a request id is 1 to 64 visible ASCII characters", () => {
+  expect(decode({ requestId: "a".repeat(64) }).requestId).toHaveLength(64);
+  expect(decode({}).requestId).toBeUndefined();
+  for (const requestId of ["a".repeat(65), "a b", "\u00e9", "a\n"]) {
+    expect(refusal({ requestId })).toMatchObject({
+      reason: "REQUEST_INVALID",
+      metadata: { field: "invocation.request_id" },
+    });
+  }
+});
+
 test.each([
-  ["invocation.request_id", { requestId: "r1" }],
   ["invocation.question", { question: "why" }],
   ["invocation.continuation", { continuation: { state: "s" } }],
 ] as const)("%s is refused as not supported yet", (field, init) => {

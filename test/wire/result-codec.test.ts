@@ -88,12 +88,14 @@ test("what a result does not have is absent", () => {
 });
 
 test("figures of a call are carried", () => {
-  const stats = encodeStats({ startTimeMs: 1_700_000_000_000, totalMs: 12.5, attempts: 2, effect: "committed" });
+  const figures = { startTimeMs: 1_700_000_000_000, totalMs: 12.5, attempts: 2 };
+  const stats = encodeStats({ ...figures, effect: "committed", replayed: true });
   expect(create(CallStatsSchema, stats)).toMatchObject({
     startTime: { seconds: 1_700_000_000n, nanos: 0 },
     total: { seconds: 0n, nanos: 12_500_000 },
     attempts: 2,
     effect: Effect.COMMITTED,
+    replayed: true,
   });
 });
 

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type CallOptions, type Client, createClient, type Transport } from "@connectrpc/connect";
-import { type CallEvent, readCall } from "./call-stream.ts";
+import { type CallEvent, type CallStreams, readCall } from "./call-stream.ts";
 import { type EffectName, ToolgateError, toToolgateError } from "./errors.ts";
 import { type DiagnoseResponse, type ExplainResponse, OperatorService } from "./gen/toolgate/v1/operator_service_pb.ts";
 import {
@@ -79,6 +79,12 @@ export interface UnregisterOptions extends RequestOptions {
 export interface StreamOptions extends InvokeOptions {
   /** The gateway's sign of life after this long without output, in milliseconds. Default 15,000; 0: never. */
   readonly heartbeatMs?: number | undefined;
+  /**
+   * Go on where the stream was when the connection is lost, for so long in milliseconds; the gateway may grant less.
+   * With a `requestId` a call whose very beginning was lost is made again, too. Default 0: a lost connection ends the
+   * call. Over HTTP/1.1 leaving the loop then ends the call only after this time.
+   */
+  readonly resumeWindowMs?: number | undefined;
 }
 
 /** How to watch tools. `timeoutMs` does not apply: a watch lasts until it is left. */
@@ -94,7 +100,7 @@ export interface WatchOptions extends Omit<RequestOptions, "timeoutMs">, ToolSel
 /** Told why a watch connects again, and after how long. */
 export type WatchReconnect = Parameters<typeof watchTools>[1]["onReconnect"];
 
-/** A client of one gateway. What goes wrong with a request is a ToolgateError; no request is sent twice. */
+/** A client of one gateway. What goes wrong with a request is a ToolgateError; no request is sent twice unless that was asked for. */
 export interface ToolgateClient {
   /** All matching tools in order of name, page by page as they are read. */
   list(options?: ListOptions): AsyncIterable<Tool>;
@@ -178,13 +184,24 @@ class TransportClient implements ToolgateClient {
   }
 
   callStream(name: string, args: ToolArguments = {}, options: StreamOptions = {}): AsyncIterableIterator<CallEvent> {
+    const { heartbeatMs, resumeWindowMs = 0, requestId = "" } = options;
+    const heartbeat = heartbeatMs === undefined ? {} : { heartbeat: durationFromMs(heartbeatMs) };
     const request = {
       invocation: invocation(name, args, options, this.#stream.timeoutMs),
-      ...(options.heartbeatMs === undefined ? {} : { heartbeat: durationFromMs(options.heartbeatMs) }),
+      ...heartbeat,
+      ...(resumeWindowMs === 0 ? {} : { resumeWindow: durationFromMs(resumeWindowMs) }),
     };
     const rpc = invokeOptions(options, this.#stream);
+    const left = timeLeft(rpc.timeoutMs);
     const facts = { effectIfLost: effectIfLost(options), signal: options.signal };
-    return readCall((signal) => this.#gateway.callStream(request, { ...rpc, signal }), facts);
+    const streams: CallStreams = {
+      begin: (signal) => this.#gateway.callStream(request, { ...rpc, ...left(), signal }),
+      resume: (callId, afterSequence, signal) =>
+        this.#gateway.callStream({ resume: { callId, afterSequence }, ...heartbeat }, { ...rpc, ...left(), signal }),
+      resumeWindowMs,
+      repeatable: requestId !== "",
+    };
+    return readCall(streams, facts);
   }
 
   watch(options: WatchOptions = {}): AsyncIterableIterator<WatchEvent> {
@@ -240,6 +257,17 @@ async function settle<T>(response: Promise<T>, lost: EffectName, signal: AbortSi
   } catch (error) {
     throw toToolgateError(error, { effectIfLost: lost, signal });
   }
+}
+
+/** What is left of a time limit that begins with the first request. */
+function timeLeft(timeoutMs: number | undefined): () => { readonly timeoutMs?: number } {
+  let sinceMs: number | undefined;
+  return () => {
+    sinceMs ??= performance.now();
+    return timeoutMs === undefined
+      ? {}
+      : { timeoutMs: Math.max(1, Math.ceil(timeoutMs - (performance.now() - sinceMs))) };
+  };
 }
 
 function effectIfLost(options: { readonly validateOnly?: boolean | undefined }): EffectName {

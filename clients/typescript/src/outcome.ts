@@ -13,6 +13,8 @@ export interface CallOutcome {
   readonly failure: ToolFailure | undefined;
   /** Whether the call changed anything. */
   readonly effect: EffectName;
+  /** Whether the outcome is that of an earlier call with the same `requestId`, or of one that ran already. */
+  readonly replayed: boolean;
   /** Attempts made at the upstream. */
   readonly attempts: number;
   /** Whole time in the gateway, in milliseconds. */
@@ -45,6 +47,7 @@ export function outcomeOf(callId: string, { result, stats, explanation }: Outcom
     result,
     failure: result?.failure,
     effect: effectName(stats?.effect),
+    replayed: stats?.replayed ?? false,
     attempts: stats?.attempts ?? 0,
     totalMs: stats?.total === undefined ? 0 : durationMs(stats.total),
     explanation,

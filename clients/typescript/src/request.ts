@@ -25,6 +25,11 @@ export interface InvokeOptions extends RequestOptions {
   readonly validateOnly?: boolean | undefined;
   /** Ask for the upstream request and status, secrets masked. */
   readonly explain?: boolean | undefined;
+  /**
+   * Key that makes the call count once, 1 to 64 visible ASCII characters, such as `crypto.randomUUID()`: called again
+   * with it, the gateway gives the same outcome and does not run the tool again. Never let a model choose it.
+   */
+  readonly requestId?: string | undefined;
   /** Refuse with CONTRACT_CHANGED if the tool's digest is another. */
   readonly contractDigest?: string | undefined;
   /** For logs and correlation. */
@@ -89,6 +94,7 @@ export function invocation(
     arguments: { case: "argumentsJson", value: typeof args === "string" ? args : stringifyExact(args) },
     validateOnly: options.validateOnly ?? false,
     explain: options.explain ?? false,
+    requestId: options.requestId ?? "",
     contractDigest: options.contractDigest ?? "",
     ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),
     ...(Number.isFinite(timeoutMs) ? { timeout: durationFromMs(timeoutMs) } : {}),
