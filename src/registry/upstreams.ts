@@ -23,6 +23,7 @@ export class Upstreams implements AsyncDisposable {
   readonly #deps: UpstreamsDeps;
   readonly #open = new Set<OpenTool>();
   readonly #stopped = new AbortController();
+  readonly #forget = (gone: OpenTool): void => void this.#open.delete(gone);
 
   constructor(deps: UpstreamsDeps) {
     this.#deps = deps;
@@ -38,15 +39,8 @@ export class Upstreams implements AsyncDisposable {
     const { clock, secrets, compose } = this.#deps;
     const { adapter, config, tool } = declaration;
     const logger = this.#deps.logger.child({ tool: tool.name });
-    let opened: OpenTool | undefined;
-    const adapterDeps = {
-      clock,
-      secrets,
-      logger,
-      changed: () => {
-        if (opened !== undefined) changed(opened);
-      },
-    };
+    const teller = new Teller(changed);
+    const adapterDeps = { clock, secrets, logger, changed: teller.changed };
     this.#stopped.signal.throwIfAborted();
     using link = linkSignals(this.#stopped.signal);
     using _limit = clock.after(OPEN_LIMIT_MS, () => {
@@ -57,8 +51,9 @@ export class Upstreams implements AsyncDisposable {
     try {
       const upstream = await raceSignal(opening, link.signal);
       link.signal.throwIfAborted();
-      opened = new OpenTool(declaration, upstream, { compose, logger, onClosed: (gone) => this.#open.delete(gone) });
+      const opened = new OpenTool(declaration, upstream, { compose, logger, onClosed: this.#forget });
       this.#open.add(opened);
+      teller.opened = opened;
       return opened;
     } catch (error) {
       disposeLate(opening);
@@ -72,6 +67,23 @@ export class Upstreams implements AsyncDisposable {
     this.#stopped.abort(new GatewayError("GATEWAY_STOPPING", "the gateway is shutting down"));
     await Promise.all([...this.#open].map((tool) => tool.close()));
   }
+}
+
+/**
+ * Passes on that something changed, once there is a tool to tell of. A function made where upstreams are opened would
+ * keep all that is needed there, an abort signal too, for as long as the tool lives.
+ */
+class Teller {
+  opened: OpenTool | undefined;
+  readonly #changed: (tool: OpenTool) => void;
+
+  constructor(changed: (tool: OpenTool) => void) {
+    this.#changed = changed;
+  }
+
+  readonly changed = (): void => {
+    if (this.opened !== undefined) this.#changed(this.opened);
+  };
 }
 
 /** An upstream that comes after nobody waits for it any more must not stay open. */
