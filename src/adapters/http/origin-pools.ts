@@ -51,7 +51,8 @@ class OriginPool {
   readonly #network: NetworkOptions;
   readonly #origin: string;
   readonly #connectors = new Map<boolean, Connector>();
-  readonly #uses = new Set<OriginUse>();
+  /** Thousands of tools may share an origin, and hardly ever have more than a few limits between them. */
+  readonly #uses = new Map<string, { readonly limits: PoolLimits; count: number }>();
 
   constructor({ origin, limits, clock }: OriginUse, network: NetworkOptions) {
     this.#network = network;
@@ -71,20 +72,26 @@ class OriginPool {
     return connector;
   }
 
-  add(use: OriginUse): void {
-    this.#uses.add(use);
-    this.#limit();
+  add({ limits }: OriginUse): void {
+    const key = limitsKey(limits);
+    const use = this.#uses.get(key) ?? { limits, count: 0 };
+    this.#uses.set(key, use);
+    if (++use.count === 1) this.#limit();
   }
 
   /** Whether somebody else uses it. */
-  remove(use: OriginUse): boolean {
-    this.#uses.delete(use);
-    this.#limit();
+  remove({ limits }: OriginUse): boolean {
+    const key = limitsKey(limits);
+    const use = this.#uses.get(key);
+    if (use !== undefined && --use.count === 0) {
+      this.#uses.delete(key);
+      this.#limit();
+    }
     return this.#uses.size > 0;
   }
 
   #limit(): void {
-    const [first, ...others] = [...this.#uses].map(({ limits }) => limits);
+    const [first, ...others] = [...this.#uses.values()].map(({ limits }) => limits);
     if (first === undefined) return;
     const limits = strictest(first, others);
     this.slots.setLimits(slotLimits(limits));
@@ -141,6 +148,11 @@ export class OriginAccess implements AsyncDisposable {
     this.#unused();
     await connections[Symbol.asyncDispose]();
   }
+}
+
+/** Equal for equal limits. */
+function limitsKey({ maxConnections, maxWaiting, maxIdle, idleMs }: PoolLimits): string {
+  return [maxConnections, maxWaiting, maxIdle, idleMs].join();
 }
 
 function slotLimits({ maxConnections, maxWaiting }: PoolLimits): { limit: number; maxWaiting: number } {
