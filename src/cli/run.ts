@@ -1,4 +1,5 @@
 import { CommanderError } from "commander";
+import { CliError } from "./cli-error.ts";
 import type { CommandContext } from "./command.ts";
 import { EXIT, type ExitCode } from "./exit-codes.ts";
 import type { Host } from "./host.ts";
@@ -8,18 +9,22 @@ import { Output } from "./terminal.ts";
 /** Runs a command line (without the program's own name). Resolves with the exit code when everything is written. */
 export async function runCli(argv: readonly string[], host: Host): Promise<ExitCode> {
   let code: ExitCode = EXIT.ok;
+  let complaint = "";
   const program = createProgram({
     version: host.version,
     env: host.surroundings.env,
     writeOut: (text) => host.stdout.write(text),
-    writeErr: (text) => host.stderr.write(text),
+    writeErr: (text) => {
+      complaint += text;
+    },
     actions: {
       async client(globals, run) {
         code = await runClient(globals, host, run);
       },
       async serve(globals, options) {
         const { serve } = await import("./commands/serve.ts");
-        code = await serve(options, host, outputs(globals, host).err);
+        const { err } = outputs(globals, host);
+        code = await serve(options, host, err).catch((error: unknown) => report(error, globals.output === "json", err));
       },
     },
   });
@@ -27,10 +32,26 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
     await program.parseAsync(argv, { from: "user" });
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
-    // Commander has written what was wrong, or the help or version that was asked for.
-    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    if (error.exitCode === 0) return EXIT.ok;
+    if (!asksForJson(argv)) host.stderr.write(complaint);
+    else await report(usageError(error, complaint), true, new Output(host.stderr, false, host.surroundings.env));
+    return EXIT.usage;
   }
   return code;
+}
+
+/** Whether the command line asks for JSON, as far as one can tell that cannot be parsed. */
+function asksForJson(argv: readonly string[]): boolean {
+  const end = argv.indexOf("--");
+  const options = end === -1 ? argv : argv.slice(0, end);
+  return options.some((word, i) => word === "--output=json" || (word === "--output" && options[i + 1] === "json"));
+}
+
+/** A wrong command line as an error of ours; without a command all there is to say is the help. */
+function usageError(error: CommanderError, complaint: string): CliError {
+  const isHelp = error.code === "commander.help";
+  const [first = ""] = complaint.replace(/^error: /, "").split("\n");
+  return new CliError(EXIT.usage, isHelp ? "a command is missing" : first, { mend: "`toolgate --help` shows how." });
 }
 
 /** Why a command was stopped from outside. */

@@ -552,7 +552,36 @@ test("tool unregister says what it did", async () => {
     "t",
     "--allow-missing",
   ]);
-  expect(ran).toEqual({ code: 0, stdout: "", stderr: "t is not registered any more (revision 6)\n" });
+  // Whether it was there before, the gateway does not say.
+  expect(ran).toEqual({ code: 0, stdout: "", stderr: "t is not registered (revision 6)\n" });
+  const removed = await run({ gateway: { unregister: () => ({ revision: 7n }) } }, ["tool", "unregister", "t"]);
+  expect(removed.stderr).toBe("t is not registered any more (revision 7)\n");
+});
+
+test("a wrong command line is an error in JSON too where JSON is asked for", async () => {
+  const cases: readonly (readonly [argv: readonly string[], message: string])[] = [
+    [["tool", "lst", "--output", "json"], "unknown command 'lst'"],
+    [["--output=json", "tool", "get"], "missing required argument 'name'"],
+    [["tool", "list", "--colour", "--output", "json"], "unknown option '--colour'"],
+    [
+      ["tool", "call", "t", "--timeout", "3", "--output", "json"],
+      "option '--timeout <duration>' argument '3' is invalid.",
+    ],
+    [["--output", "json"], "a command is missing"],
+  ];
+  for (const [argv, message] of cases) {
+    const { code, stdout, stderr } = await runInProcess(argv);
+    expect({ code, stdout }, message).toEqual({ code: 2, stdout: "" });
+    const { error } = JSON.parse(stderr);
+    expect(error).toMatchObject({ exitCode: 2, mend: "`toolgate --help` shows how." });
+    expect(error.message).toContain(message);
+  }
+  expect((await runInProcess(["tool", "lst", "--", "--output", "json"])).stderr).toMatch(
+    /^error: unknown command 'lst'/,
+  );
+  const serve = await runInProcess(["serve", "--config", "/nowhere/gateway.yaml", "--output", "json"]);
+  expect(JSON.parse(serve.stderr)).toMatchObject({ error: { exitCode: serve.code } });
+  expect(serve.code).not.toBe(0);
 });
 
 test("explain prints each value with its origin, and the steps", async () => {

@@ -35,6 +35,11 @@ export class Connector {
     return this.#route.kind === "proxied" ? this.#route.proxy : undefined;
   }
 
+  /** Why no proxy is used although one is set. */
+  get exception(): string | undefined {
+    return this.#route.kind === "direct" ? this.#route.exception : undefined;
+  }
+
   /** The proxy that each request is addressed to; a tunnel hides its proxy from the requests. */
   get forwardingProxy(): Proxy | undefined {
     return this.#target.secure ? undefined : this.proxy;

@@ -47,7 +47,7 @@ function explainPool(limits: PoolLimits): readonly ExplainedSetting[] {
 function explainRoute(route: Route): readonly ExplainedSetting[] {
   switch (route.kind) {
     case "direct":
-      return [];
+      return route.exception === undefined ? [] : [{ key: "proxy", value: `none: ${route.exception}` }];
     case "proxied":
       return [{ key: "proxy", value: `${route.proxy.origin} (${route.proxy.variable})` }];
     case "misconfigured":

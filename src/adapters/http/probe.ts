@@ -51,11 +51,12 @@ export async function probeOrigin(options: ProbeOptions, signal: AbortSignal): P
   }
 }
 
-function reachable({ origin, proxy, forwardingProxy }: Connector, tookMs: number): string {
+function reachable({ origin, proxy, forwardingProxy, exception }: Connector, tookMs: number): string {
   if (forwardingProxy !== undefined) {
     const { origin: shown, variable } = forwardingProxy;
     return `proxy ${shown} (${variable}) accepts connections (${tookMs} ms); whether it reaches ${origin} shows a call`;
   }
-  const through = proxy === undefined ? "" : ` through proxy ${proxy.origin} (${proxy.variable})`;
+  const direct = exception === undefined ? "" : ` directly (${exception})`;
+  const through = proxy === undefined ? direct : ` through proxy ${proxy.origin} (${proxy.variable})`;
   return `${origin} accepts connections${through} (${tookMs} ms)`;
 }

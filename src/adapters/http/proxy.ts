@@ -18,7 +18,8 @@ export interface Proxy {
 
 /** How an origin is reached. */
 export type Route =
-  | { readonly kind: "direct" }
+  /** `exception`: why, where a proxy is set. */
+  | { readonly kind: "direct"; readonly exception?: string }
   | { readonly kind: "proxied"; readonly proxy: Proxy }
   /** The variable's value is no proxy; it is not shown, since it may hold credentials. */
   | { readonly kind: "misconfigured"; readonly variable: string };
@@ -36,9 +37,12 @@ export function routeTo(origin: string, environment: ProxyEnvironment): Route {
     target.secure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy", "HTTP_PROXY"],
     environment,
   );
-  if (variable === undefined || isLoopback(target.host)) return { kind: "direct" };
+  if (variable === undefined) return { kind: "direct" };
+  if (isLoopback(target.host)) return { kind: "direct", exception: "loopback is never proxied" };
   const exceptions = setVariable(["no_proxy", "NO_PROXY"], environment);
-  if (isException(target, exceptions?.value ?? "")) return { kind: "direct" };
+  if (exceptions !== undefined && isException(target, exceptions.value)) {
+    return { kind: "direct", exception: `${exceptions.name} names the host` };
+  }
   const proxy = parseProxy(variable.name, variable.value);
   return proxy === undefined ? { kind: "misconfigured", variable: variable.name } : { kind: "proxied", proxy };
 }

@@ -6,21 +6,18 @@ import { CliError } from "../cli-error.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 import { type FoundConfig, gatewayConfig, type ServeOptions } from "../gateway-settings.ts";
 import type { Host, LeveledLogger, RunningGateway } from "../host.ts";
-import { asFailure, exitCodeOfFailed, printError } from "../render-error.ts";
 import { SettingsWatch } from "../settings-watch.ts";
 import type { Output } from "../terminal.ts";
 
-/** Runs the gateway until a signal asks it to stop. A second signal, or an error nobody caught, ends it with 1. */
+/**
+ * Runs the gateway until a signal asks it to stop. A second signal, or an error nobody caught, ends it with 1.
+ *
+ * @throws CliError where it cannot start.
+ */
 export async function serve(options: ServeOptions, host: Host, err: Output): Promise<ExitCode> {
-  try {
-    const read = (file = options.config): Promise<FoundConfig> =>
-      gatewayConfig({ ...options, ...(file === undefined ? {} : { config: file }) }, host.surroundings);
-    return await runGateway(await read(), { read, host, err, injectFaults: options.injectFaults === true });
-  } catch (error) {
-    const failure = asFailure(error);
-    printError(failure, err);
-    return exitCodeOfFailed(failure);
-  }
+  const read = (file = options.config): Promise<FoundConfig> =>
+    gatewayConfig({ ...options, ...(file === undefined ? {} : { config: file }) }, host.surroundings);
+  return runGateway(await read(), { read, host, err, injectFaults: options.injectFaults === true });
 }
 
 interface Serving {

@@ -17,6 +17,10 @@ export async function unregisterTool(
   using connection = await connect(context);
   const revision = await connection.client.unregister(name, { ...options, signal: context.signal });
   if (context.json) await writeJson({ name, revision }, context);
-  else context.err.line(`${name} is not registered any more (revision ${revision})`);
+  else {
+    // The gateway does not say whether there was anything to remove.
+    const state = options.allowMissing === true ? "is not registered" : "is not registered any more";
+    context.err.line(`${name} ${state} (revision ${revision})`);
+  }
   return EXIT.ok;
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type Socket } from "node:net";
+import { type AddressInfo, connect, type LookupFunction, type Socket } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { inspect } from "node:util";
 import { afterEach, expect, test } from "vitest";
@@ -291,5 +291,21 @@ test("the explanation shows the proxy of a tool without its credentials [U-D14]"
   const environment = { HTTP_PROXY: "http://me:pass-word@proxy.test:3128", HTTPS_PROXY: "ftp://me:pass-word@x" };
   expect(proxyOf(environment, "http://orders.example.test/")).toBe("http://proxy.test:3128 (HTTP_PROXY)");
   expect(proxyOf(environment, "https://orders.example.test/")).toBe("HTTPS_PROXY holds no http or https URL");
-  expect(proxyOf(environment, "http://127.0.0.1/")).toBeUndefined();
+  expect(proxyOf(environment, "http://127.0.0.1/")).toBe("none: loopback is never proxied");
+  const exceptions = { ...environment, no_proxy: "example.test" };
+  expect(proxyOf(exceptions, "http://orders.example.test/")).toBe("none: no_proxy names the host");
+  expect(proxyOf({}, "http://127.0.0.1/")).toBeUndefined();
+});
+
+test("a probe says which way it went, and why not through the proxy [U-D14]", async () => {
+  await using upstream = await startJsonUpstream();
+  const messageOf = async (endpoint: string, variables: Record<string, string>): Promise<string> => {
+    const lookup: LookupFunction = (_host, _options, callback) => callback(null, [{ address: "127.0.0.1", family: 4 }]);
+    await using tool = await openTool({ keys: { endpoint, allow_private: true }, proxies: variables, lookup });
+    return (await tool.probe(signal)).message;
+  };
+  const proxies = { HTTP_PROXY: DEAD };
+  expect(await messageOf(upstream.origin, proxies)).toContain("connections directly (loopback is never proxied)");
+  const named = `http://orders.example.test:${upstream.port}`;
+  expect(await messageOf(named, { ...proxies, NO_PROXY: "example.test" })).toContain("NO_PROXY names the host");
 });
