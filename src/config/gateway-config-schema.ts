@@ -157,6 +157,16 @@ export const SETTINGS = {
     [SECOND, HOUR],
     "How long a ping may stay unanswered before the connection is closed.",
   ),
+  "keepalive.max_connection_age": duration(
+    undefined,
+    [SECOND, 24 * HOUR],
+    "Age at which a connection is told to go away, a tenth more or less, so that callers spread over the gateways behind a balancer; built in: any age.",
+  ),
+  "keepalive.max_connection_age_grace": duration(
+    "1h",
+    [0, 24 * HOUR],
+    "How long the calls of a connection that was told to go away may go on. Not below `limits.deadline` no call is cut, only watches, whose callers connect again.",
+  ),
   "shutdown.drain": duration("10s", [0, HOUR], "How long running calls may go on after a stop was asked for."),
   "ledger.retention": duration(
     "24h",
@@ -267,7 +277,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   "defaults.result": "How results are shaped.",
   "defaults.pool": "Limits of the connections to the upstreams of one scheme, host and port.",
   limits: "What no caller and no tool can exceed.",
-  keepalive: "HTTP/2 pings that notice a frozen client.",
+  keepalive: "Whether connections still have somebody at their other end, and how long they last.",
   shutdown: "The graceful stop.",
   ledger: "The record of calls with a `request_id`.",
   resume: "Streams that go on over a lost connection.",

@@ -76,7 +76,14 @@ export interface GatewayConfig {
     readonly concurrentStreams: number;
   };
   /** HTTP/2 pings that notice a frozen client: one every `intervalMs` (default 30 s), answered within `timeoutMs` (default 10 s). */
-  readonly keepalive: { readonly intervalMs: number; readonly timeoutMs: number };
+  readonly keepalive: {
+    readonly intervalMs: number;
+    readonly timeoutMs: number;
+    /** Age at which a connection is told to go away. Default: none. */
+    readonly maxConnectionAgeMs?: number;
+    /** How long its calls may go on then. Default 1 h. */
+    readonly connectionAgeGraceMs: number;
+  };
   readonly shutdown: {
     /** How long running calls may go on after a stop was asked for. Default 10 s. */
     readonly drainMs: number;
@@ -240,7 +247,12 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
       deadlineMs: number("limits.deadline"),
       concurrentStreams: number("limits.concurrent_streams"),
     },
-    keepalive: { intervalMs: number("keepalive.interval"), timeoutMs: number("keepalive.timeout") },
+    keepalive: {
+      intervalMs: number("keepalive.interval"),
+      timeoutMs: number("keepalive.timeout"),
+      ...given("maxConnectionAgeMs", "keepalive.max_connection_age"),
+      connectionAgeGraceMs: number("keepalive.max_connection_age_grace"),
+    },
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
     reflection: values.get("reflection") === true,

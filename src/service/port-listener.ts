@@ -1,5 +1,5 @@
 import { createServer, type Server } from "node:http";
-import { createServer as createHttp2Server, type Http2Server } from "node:http2";
+import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
@@ -7,6 +7,7 @@ import { addressText, type ListenAddress, type TcpAddress } from "../core/listen
 import type { Logger } from "../core/logger.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { CertificateWatch } from "./certificate-watch.ts";
+import { limitAge } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
 import type { Listener, NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 import { type Acceptor, PrefaceSniffer, type SocketTakers } from "./preface.ts";
@@ -37,20 +38,26 @@ export interface PortListenerOptions {
  * between the port and the two, so that what holds without it holds with it.
  */
 export function createPortListener(options: PortListenerOptions): Listener {
-  const { address, limits, clock, logger } = options;
-  const sessions = new Sessions(options.keepalive, clock);
-  const http1 = createHttp1(limits, onRequest);
+  const { address, keepalive, clock, logger } = options;
+  const sessions = new Sessions(keepalive, clock);
+  const old = new WeakSet<Socket>();
+  const http1 = createHttp1(options, onRequest);
   const http2 = createHttp2(options);
-  http2.on("session", (session) => sessions.add(session));
   http2.on("sessionError", (error) => logger.debug("connection-failed", { error }));
-  const { acceptor, certificates } = createAcceptor(createTakers(http1, http2), options);
+  const takers = createTakers(http1, http2, {
+    http1: (socket) =>
+      limitAge(socket, keepalive, clock, { leave: () => void old.add(socket), cut: () => void socket.destroy() }),
+    http2: (session, socket) => sessions.add(session, socket),
+  });
+  const { acceptor, certificates } = createAcceptor(takers, options);
   http1.on("connection", (socket: Socket) => acceptor.accept(socket));
   let removeSocket: (() => Promise<void>) | undefined;
   let closing: Promise<void> | undefined;
 
-  /** A connection that serves a request while the listener closes ends with it. */
+  /** A connection that serves a request while the listener closes, or that is too old, ends with it. */
   function onRequest(request: NodeRequest, response: NodeResponse): void {
-    if ("shouldKeepAlive" in response && closing !== undefined) response.shouldKeepAlive = false;
+    const last = closing !== undefined || old.has(request.socket);
+    if ("shouldKeepAlive" in response && last) response.shouldKeepAlive = false;
     response.once("close", () => {
       if (closing !== undefined) setImmediate(() => http1.closeIdleConnections());
     });
@@ -87,7 +94,7 @@ export function createPortListener(options: PortListenerOptions): Listener {
   };
 }
 
-function createHttp1(limits: ConnectionLimits, handler: RequestHandler): Server {
+function createHttp1({ limits, keepalive }: PortListenerOptions, handler: RequestHandler): Server {
   const server = createServer(
     {
       headersTimeout: Math.min(limits.headersMs, limits.requestMs),
@@ -96,6 +103,9 @@ function createHttp1(limits: ConnectionLimits, handler: RequestHandler): Server 
       maxHeaderSize: limits.headerBytes,
       connectionsCheckingInterval: Math.min(LATENESS_CHECK_MS, limits.headersMs),
       noDelay: true,
+      // HTTP/1 has no pings: the system asks whether the peer is still there, ten times a second apart.
+      keepAlive: true,
+      keepAliveInitialDelay: keepalive.intervalMs,
     },
     handler,
   );
@@ -115,19 +125,30 @@ function createHttp2({ limits, concurrentStreams, handler }: PortListenerOptions
   );
 }
 
+/** Told of each connection that a server takes on. */
+interface Taken {
+  readonly http1: (socket: Socket) => void;
+  readonly http2: (session: ServerHttp2Session, socket: Socket) => void;
+}
+
 /** Hands sockets to the servers in their own ways of taking a connection on; the HTTP/1 server's is put out of force. */
-function createTakers(http1: Server, http2: Http2Server): SocketTakers {
+function createTakers(http1: Server, http2: Http2Server, taken: Taken): SocketTakers {
   const take = http1.listeners("connection");
   http1.removeAllListeners("connection");
   return {
     http1: (socket) => {
+      taken.http1(socket);
       for (const listener of take) listener.call(http1, socket);
       socket.resume();
     },
     http2: (socket) => {
       // HTTP/1 servers keep a socket half open after the peer's FIN; here it means that the peer is gone.
       socket.allowHalfOpen = false;
+      const onSession = (session: ServerHttp2Session): void => taken.http2(session, socket);
+      http2.once("session", onSession);
       http2.emit("connection", socket);
+      // Where ALPN has settled on HTTP/1 there is none.
+      http2.off("session", onSession);
     },
   };
 }

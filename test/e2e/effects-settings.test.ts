@@ -33,6 +33,7 @@ interface Difference {
 type Effect = Difference | ((open: Open) => Promise<void>);
 
 const LIST = "/toolgate.v1.ToolGatewayService/List";
+const WATCH = "/toolgate.v1.ToolGatewayService/Watch";
 const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 const [FIRST, SECOND] = ["http://first.example.test", "http://second.example.test"] as const;
 
@@ -366,6 +367,35 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     expect(raw.socket.closed).toBe(false);
     await clock.advance(2_000);
     await raw.closed;
+    await whileTimePasses(clock, stop());
+  },
+  async "keepalive.max_connection_age"(open) {
+    const clock = createFakeClock();
+    const { url, stop } = await open({ settings: setting("keepalive.max_connection_age", "5s"), clock });
+    using session = rawSession(url);
+    await once(session, "remoteSettings");
+    const goaway = once(session, "goaway");
+    await clock.advance(6_000);
+    await goaway;
+    await whileTimePasses(clock, stop());
+  },
+  async "keepalive.max_connection_age_grace"(open) {
+    const clock = createFakeClock();
+    const settings = { keepalive: { max_connection_age: "5s", max_connection_age_grace: "10s", interval: "1h" } };
+    const { url, stop } = await open({ settings, clock });
+    using session = rawSession(url);
+    const watch = session.request({ ":method": "POST", ":path": WATCH, "content-type": "application/grpc" });
+    watch.on("error", () => undefined).resume();
+    watch.end(Buffer.alloc(5));
+    await once(watch, "response");
+    const goaway = once(session, "goaway");
+    await clock.advance(6_000);
+    await goaway;
+    await clock.advance(9_000);
+    expect(watch.closed).toBe(false);
+    const closed = once(watch, "close");
+    await clock.advance(1_000);
+    await closed;
     await whileTimePasses(clock, stop());
   },
   async "shutdown.drain"(open) {

@@ -11,6 +11,7 @@ import { connect, type Socket } from "node:net";
 /** Path of a unary method that Connect serves by POST and, since it changes nothing, by GET. */
 export const LIST = "/toolgate.v1.ToolGatewayService/List";
 export const CALL = "/toolgate.v1.ToolGatewayService/Call";
+export const CALL_STREAM = "/toolgate.v1.ToolGatewayService/CallStream";
 
 /** A TCP connection with all it received so far. */
 export interface RawSocket extends Disposable {

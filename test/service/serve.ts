@@ -13,10 +13,14 @@ import { createFrontDoor, type FrontDoor, type FrontDoorOptions } from "../../sr
 import { KeptCalls, type ResumeLimits } from "../../src/service/kept-calls.ts";
 import { createMemoryLedger } from "../../src/stores/memory-ledger.ts";
 import { createSpillFiles } from "../../src/stores/spill-files.ts";
+import type { Keepalive } from "../../src/service/sessions.ts";
 import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
 
 /** How long a test waits for what comes in a moment, unless the machine is very busy. */
 export const PATIENT = { timeout: 10_000 } as const;
+
+/** Of which a test changes what it is about. */
+export const KEEPALIVE: Keepalive = { intervalMs: 20_000, timeoutMs: 10_000, connectionAgeGraceMs: 3_600_000 };
 
 /** A front door that is open. */
 export interface Served extends AsyncDisposable {
@@ -52,7 +56,7 @@ export function createDoor(registry: FakeRegistry, options: Partial<FrontDoorOpt
     startedAtMs: Date.now(),
     listen: { host: "127.0.0.1", port: 0 },
     limits: { requestBytes: 4 * 1024 * 1024, deadlineMs: 3_600_000, concurrentStreams: 1000 },
-    keepalive: { intervalMs: 20_000, timeoutMs: 10_000 },
+    keepalive: KEEPALIVE,
     drainMs: 200,
     reflection: true,
     ...options,

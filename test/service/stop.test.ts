@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { GatewayError } from "../../src/core/errors.ts";
 import { CLIENTS, collect, failureOf } from "./clients.ts";
 import { completed, createFakeRegistry, deaf, type Run, textResult, waiting } from "./fake-registry.ts";
+import { floodedSocket } from "./frames.ts";
 import { LIST, rawSession, rawSocket } from "./raw.ts";
 import { createDoor, grpcClients, PATIENT, serve } from "./serve.ts";
 
@@ -117,6 +118,15 @@ test("an HTTP/1 connection that is in use when the gateway stops closes with its
   await raw.closed;
   expect(raw.text()).toMatch(/^HTTP\/1\.1 200[^]*first second/);
   await stopped;
+});
+
+test("a peer that reads nothing does not hold the stop", async () => {
+  await using served = await serve({ drainMs: 50, connection: { resetGraceMs: 50 } });
+  using raw = await floodedSocket(served);
+  await served.door.stop();
+  await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
+  raw.socket.resume();
+  await raw.closed;
 });
 
 test("stopping twice is stopping once", async () => {
