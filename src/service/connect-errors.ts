@@ -12,7 +12,10 @@ export function handlerErrors(logger: Logger): Interceptor {
     try {
       const response = await next(request);
       rpc.answered = true;
-      if (!response.stream) return response;
+      if (!response.stream) {
+        rpc.end();
+        return response;
+      }
       return { ...response, message: withClientErrors(response.message, rpc, logger) };
     } catch (error) {
       throw clientError(error, rpc, logger);
@@ -69,5 +72,7 @@ async function* withClientErrors<T>(messages: AsyncIterable<T>, rpc: LiveRpc, lo
     yield* messages;
   } catch (error) {
     throw clientError(error, rpc, logger);
+  } finally {
+    rpc.end();
   }
 }

@@ -16,6 +16,7 @@ import { plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 import { LiveRpc, type RpcDeps } from "./rpc.ts";
 import { rpcTimeout } from "./rpc-timeout.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 
 /** Messages below this are not worth the time of compressing them. */
 const COMPRESS_MIN_BYTES = 8 * 1024;
@@ -35,6 +36,8 @@ export interface ConnectFrontOptions {
   readonly rpcs: RpcDeps;
   /** Largest request message. */
   readonly requestBytes: number;
+  /** Answers of one connection that its peer has not taken. */
+  readonly unreadAnswerBytes: number;
   /** Answers what is no RPC. */
   readonly fallback: RequestHandler;
 }
@@ -56,13 +59,14 @@ export function createConnectFront(options: ConnectFrontOptions): RequestHandler
     requestGate: (context) => openGate(context, options),
   });
   options.routes(router);
+  const unread = new UnreadAnswers(options.unreadAnswerBytes);
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handler = handlers.get(path);
     try {
       if (handler === undefined) options.fallback(request, response);
-      else serve(handler, request, response, options);
+      else serve(handler, { request, response }, unread, options);
     } catch (error) {
       // An exception here would end the process.
       options.logger.error("request-failed", { path, error });
@@ -82,10 +86,16 @@ async function openGate(context: HandlerContext, options: ConnectFrontOptions): 
   }
 }
 
+/** A request and its response. */
+interface Exchange {
+  readonly request: NodeRequest;
+  readonly response: NodeResponse;
+}
+
 function serve(
   handler: UniversalHandler,
-  request: NodeRequest,
-  response: NodeResponse,
+  { request, response }: Exchange,
+  unread: UnreadAnswers,
   options: ConnectFrontOptions,
 ): void {
   const headers = webHeaders(request);
@@ -108,7 +118,10 @@ function serve(
   const connection = "stream" in response ? response.stream.session : request.socket;
   response.once("close", () => rpc.close(response.writableEnded, connection?.destroyed !== false));
   handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
-    .then((answer) => universalResponseToNodeResponse(plainGrpcMessage(answer), response))
+    .then((answer) => {
+      const counted = unread.counted(answer, request, response, () => reset(response));
+      return universalResponseToNodeResponse(plainGrpcMessage(counted), response);
+    })
     .catch((error: unknown) => {
       // Connect's word for a caller that went away while the answer was written.
       const gone = rpc.signal.aborted || (error instanceof ConnectError && error.code === Code.Aborted);

@@ -6,6 +6,10 @@ export interface ConnectionLimits {
   readonly headersMs: number;
   /** From the first byte of a request to its last. */
   readonly requestMs: number;
+  /** From the end of a call until its caller has taken the answer. */
+  readonly answerMs: number;
+  /** Answers written to an HTTP/2 connection that its peer has not taken yet, in bytes. */
+  readonly unreadAnswerBytes: number;
   /** An HTTP/1 connection without a request. Longer than the 60 s after which most balancers drop theirs. */
   readonly idleMs: number;
   /** Header fields of a request, in bytes. */
@@ -29,6 +33,8 @@ export const DEFAULT_CONNECTION_LIMITS: ConnectionLimits = {
   sniffMs: 5_000,
   headersMs: 10_000,
   requestMs: 60_000,
+  answerMs: 60_000,
+  unreadAnswerBytes: 256 * 1024 * 1024,
   idleMs: 75_000,
   headerBytes: 16_384,
   connections: 10_000,

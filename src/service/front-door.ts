@@ -70,7 +70,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const { clock, logger, limits } = options;
   const connection = { ...DEFAULT_CONNECTION_LIMITS, ...options.connection };
   const state = new ServingState();
-  const live = new LiveRpcs(clock, connection.requestMs);
+  const live = new LiveRpcs(clock, connection);
   const lifetime = new AbortController();
   const front = createConnectFront({
     routes: (router) => registerServices(router, { ...options, state, lifetime: lifetime.signal }),
@@ -78,6 +78,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     logger,
     rpcs: { clock, live, resetGraceMs: connection.resetGraceMs },
     requestBytes: limits.requestBytes,
+    unreadAnswerBytes: connection.unreadAnswerBytes,
     fallback: createHttpRoutes(state),
   });
   const listener = createPortListener({

@@ -65,6 +65,8 @@ export class LiveRpc implements Rpc {
   readonly bodyArrived: () => boolean;
   /** Whether a handler gave its answer, or the beginning of it. */
   answered = false;
+  /** When its handler came to an end, in monotonic milliseconds. */
+  endedMs: number | undefined;
   readonly #deps: RpcDeps;
   readonly #reset: () => void;
   readonly #controller = new AbortController();
@@ -128,6 +130,16 @@ export class LiveRpc implements Rpc {
     this.#controller.abort(reason);
   }
 
+  /** The handler has nothing more to give. */
+  end(): void {
+    this.endedMs = this.#deps.clock.monotonicMs();
+  }
+
+  /** Ends the RPC on the transport without a status. */
+  reset(): void {
+    this.#reset();
+  }
+
   endWithGateway(): void {
     this.#endless = true;
     this.#deps.live.endIfStopping(this);
@@ -147,25 +159,32 @@ export class LiveRpc implements Rpc {
   }
 }
 
+/** How long what is not a handler's work may take; checked now and then. */
+export interface RpcLimits {
+  /** Until the request is there. */
+  readonly requestMs: number;
+  /** From the handler's end until the caller has taken the answer. */
+  readonly answerMs: number;
+}
+
 /** The RPCs of a gateway that have not ended: what a graceful stop waits for. */
 export class LiveRpcs implements Disposable {
   readonly #clock: Clock;
-  readonly #requestMs: number;
+  readonly #limits: RpcLimits;
   readonly #rpcs = new Set<LiveRpc>();
   readonly #onIdle: (() => void)[] = [];
   #stopping: GatewayError | undefined;
   #sweep: Disposable | undefined;
 
-  /** `requestMs`: how long a request may take to arrive, checked now and then. */
-  constructor(clock: Clock, requestMs: number) {
+  constructor(clock: Clock, limits: RpcLimits) {
     this.#clock = clock;
-    this.#requestMs = requestMs;
+    this.#limits = limits;
   }
 
   add(rpc: LiveRpc): void {
     this.#rpcs.add(rpc);
     // One timer for all, since hardly a request is late.
-    this.#sweep ??= this.#clock.after(this.#requestMs / 4, () => this.#endLate());
+    this.#sweep ??= this.#sweepLater();
   }
 
   remove(rpc: LiveRpc): void {
@@ -197,11 +216,18 @@ export class LiveRpcs implements Disposable {
   }
 
   #endLate(): void {
-    this.#sweep = this.#rpcs.size === 0 ? undefined : this.#clock.after(this.#requestMs / 4, () => this.#endLate());
-    const sinceMs = this.#clock.monotonicMs() - this.#requestMs;
+    this.#sweep = this.#rpcs.size === 0 ? undefined : this.#sweepLater();
+    const { requestMs, answerMs } = this.#limits;
+    const nowMs = this.#clock.monotonicMs();
     for (const rpc of this.#rpcs) {
-      if (rpc.sinceMs <= sinceMs && !rpc.bodyArrived()) rpc.abort(requestLate(this.#requestMs));
+      if (rpc.sinceMs <= nowMs - requestMs && !rpc.bodyArrived()) rpc.abort(requestLate(requestMs));
+      // A status would wait behind the answer.
+      if (rpc.endedMs !== undefined && rpc.endedMs <= nowMs - answerMs) rpc.reset();
     }
+  }
+
+  #sweepLater(): Disposable {
+    return this.#clock.after(Math.min(this.#limits.requestMs, this.#limits.answerMs) / 4, () => this.#endLate());
   }
 }
 

@@ -9,6 +9,7 @@ import { type CallContextDeps, openCall } from "./call-context.ts";
 import { type CallEvent, CallRecord } from "./call-record.ts";
 import type { Rpc } from "./rpc.ts";
 import { TICK, withTicks } from "./ticks.ts";
+import type { Turns } from "./turns.ts";
 
 /** How long a tool may take to end by itself when its call was ended. More than the pipeline gives its adapter. */
 export const ABORT_GRACE_MS = 100;
@@ -17,6 +18,7 @@ export const ABORT_GRACE_MS = 100;
 export interface CallDeps extends CallContextDeps {
   readonly registry: ToolRegistry;
   readonly clock: Clock;
+  readonly turns: Turns;
 }
 
 /**
@@ -43,6 +45,8 @@ export async function* runCall(
     cutError: () => cutError(definition, rpc.signal),
   });
   for await (const event of heartbeatMs === undefined ? events : withTicks(events, heartbeatMs, deps.clock)) {
+    const turn = deps.turns.next();
+    if (turn !== undefined) await turn;
     if (event === TICK) yield { type: "heartbeat" };
     else if (event.type === "exchange") record.add(event.exchange);
     else if (event.type === "completed") yield record.end(event);

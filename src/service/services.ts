@@ -14,6 +14,7 @@ import { createOperatorService, type OperatorDeps } from "./operator-service.ts"
 import { createReflection } from "./reflection.ts";
 import { RequestIds } from "./request-ids.ts";
 import { createToolGatewayService } from "./tool-gateway-service.ts";
+import { Turns } from "./turns.ts";
 
 /** What the services take. */
 export interface ServicesDeps extends OperatorDeps {
@@ -41,6 +42,7 @@ export function registerServices(router: ConnectRouter, deps: ServicesDeps): voi
     nextCallId: createCallIds(),
     tools: createToolCodec(),
     requestIds: new RequestIds(clock),
+    turns: new Turns(clock),
   });
   const names = services.map((service) => service.typeName);
   router.service(ToolGatewayService, toolGateway);

@@ -9,6 +9,7 @@ import { encodeProblems } from "../wire/registry-codec.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
 import type { Rpc } from "./rpc.ts";
 import { TICK, withTicks } from "./ticks.ts";
+import type { Turns } from "./turns.ts";
 
 /** Time without events after which a watch says that it is up to date. */
 const SYNCED_AFTER_MS = 30_000;
@@ -21,6 +22,7 @@ export interface WatchDeps {
   readonly registry: ToolRegistry;
   readonly tools: ToolCodec;
   readonly clock: Clock;
+  readonly turns: Turns;
 }
 
 type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
@@ -34,7 +36,7 @@ type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
 export async function* watchTools(
   request: WatchRequest,
   rpc: Rpc,
-  { registry, tools, clock }: WatchDeps,
+  { registry, tools, clock, turns }: WatchDeps,
 ): AsyncGenerator<WatchMessage, void, undefined> {
   const selection = toolSelection(request.filter);
   // Never rounded down to a revision that exists: one too large is unknown to the registry, which then begins anew.
@@ -45,6 +47,8 @@ export async function* watchTools(
   const messages = watcher.messages(eventsUntil(events, rpc.signal, clock));
   for await (const message of withTicks(messages, SYNCED_AFTER_MS, clock)) {
     if (message === TICK && !watcher.synced) continue;
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
     // Comes to rest only once the transport has room for the message, as each message read makes.
     using _stalled = clock.after(STALLED_AFTER_MS, () => rpc.abort(watchStalled()));
     yield message === TICK ? { revision: BigInt(watcher.revision), event: { case: "synced", value: {} } } : message;
