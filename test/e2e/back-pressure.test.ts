@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { readSlowly } from "./slow-reader.ts";
+import { readSlowly, SLOW_READERS } from "./slow-reader.ts";
 import { START_TIMEOUT_MS } from "./spawned.ts";
-import { WIRE_CLIENT_NAMES } from "./wire-clients.ts";
 
 /**
  * For four readers together. In so short a run the garbage of the start counts too; the long run under test/soak holds
@@ -13,7 +12,7 @@ test.skipIf(process.platform !== "linux").each(["dense", "sparse"] as const)(
   "a slow reader of %s text slows the upstream down instead of filling the gateway [G-D08]",
   { timeout: 2 * START_TIMEOUT_MS },
   async (text) => {
-    const figures = await readSlowly(WIRE_CLIENT_NAMES, 5_000, text);
+    const figures = await readSlowly(SLOW_READERS, 5_000, text);
     expect(figures.grownBytes).toBeLessThan(MAX_GROWN_BYTES);
     for (const reader of figures.readers) {
       expect(reader.readBytes).toBeGreaterThan(0);

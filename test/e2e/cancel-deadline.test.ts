@@ -154,6 +154,13 @@ test("after all this the gateway still answers and holds no call", async () => {
   expect(stats?.effect).toBe(Effect.NONE);
 });
 
+test("the log says whose limit ended a call [G-D01]", async () => {
+  await expect
+    .poll(() => gateway.output(), { timeout: 10_000 })
+    .toMatch(/"reason":"CALL_DEADLINE_EXCEEDED"[^\n]*"limit":"rpc"[^\n]*tool-call-end/);
+  expect(gateway.output()).toMatch(/"limit":"invocation"[^\n]*tool-call-end/);
+});
+
 function startCaller(client: WireClientName, tool: string): ChildProcess {
   const child = fork(fileURLToPath(new URL("caller.ts", import.meta.url)), [client, String(gateway.port), tool]);
   process.once("exit", () => child.kill("SIGKILL"));

@@ -2,7 +2,10 @@ import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { startGateway } from "./gateway-process.ts";
 import { type FloodText, startRecordingUpstream } from "./recording-upstream.ts";
-import { WIRE_CLIENTS, type WireClientName } from "./wire-clients.ts";
+import { WIRE_CLIENT_NAMES, WIRE_CLIENTS, type WireClientName } from "./wire-clients.ts";
+
+/** One of each way to send a stream; gRPC-Web sends it as Connect does. */
+export const SLOW_READERS = WIRE_CLIENT_NAMES.filter((name) => !name.includes("gRPC-Web"));
 
 const READER_BYTES_PER_SECOND = 10_000;
 const SAMPLE_MS = 200;

@@ -1,6 +1,11 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { createClient, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
 import { credentials, Client as GrpcClient, Metadata } from "@grpc/grpc-js";
 import type { InvocationSchema } from "../../gen/toolgate/v1/call_pb.ts";
 import {
@@ -40,6 +45,13 @@ export const WIRE_CLIENTS = {
   "connect-node over Connect, HTTP/2": (port) => {
     const sessionManager = new Http2SessionManager(baseUrl(port));
     const transport = createConnectTransport({ baseUrl: baseUrl(port), httpVersion: "2", sessionManager });
+    return connectClient(transport, () => sessionManager.abort());
+  },
+  "connect-node over gRPC-Web, HTTP/1.1": (port) =>
+    connectClient(createGrpcWebTransport({ baseUrl: baseUrl(port), httpVersion: "1.1" }), () => undefined),
+  "connect-node over gRPC-Web, HTTP/2": (port) => {
+    const sessionManager = new Http2SessionManager(baseUrl(port));
+    const transport = createGrpcWebTransport({ baseUrl: baseUrl(port), httpVersion: "2", sessionManager });
     return connectClient(transport, () => sessionManager.abort());
   },
 } as const satisfies Readonly<Record<string, (port: number) => WireClient>>;

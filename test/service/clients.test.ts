@@ -1,4 +1,4 @@
-import { Code } from "@connectrpc/connect";
+import { Code, encodeBinaryHeader } from "@connectrpc/connect";
 import { describe, expect, test } from "vitest";
 import { GatewayError } from "../../src/core/errors.ts";
 import { CLIENTS, collect, failureOf } from "./clients.ts";
@@ -59,6 +59,50 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, open) => {
     const failure = await failureOf(client.call({ name: "deaf" }, { timeoutMs: 150 }));
     expect(failure.code).toBe(Code.DeadlineExceeded);
     await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
+  });
+
+  test("a stream ends at its RPC deadline although the tool ignores it [G-D01]", async () => {
+    await using served = await serve();
+    served.registry.add({ name: "deaf" }, deaf);
+    using client = open(served.url);
+    const failure = await failureOf(collect(client.stream({ invocation: { name: "deaf" } }, { timeoutMs: 150 })));
+    expect(failure.code).toBe(Code.DeadlineExceeded);
+    await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
+  });
+
+  test("sends text and binary metadata, with a call and with a stream", async () => {
+    const seen: (string | null)[][] = [];
+    await using served = await serve({
+      authenticate: async (headers) => {
+        seen.push(["x-tenant", "x-trace-bin"].map((name) => headers.get(name)));
+        return { id: "", roles: [] };
+      },
+    });
+    using client = open(served.url);
+    const headers = { "x-tenant": "blue, green", "x-trace-bin": encodeBinaryHeader(new Uint8Array([0, 255, 128])) };
+    await client.call({ name: "echo" }, { headers });
+    await collect(client.stream({ invocation: { name: "echo" } }, { headers }));
+    expect(seen).toEqual([
+      ["blue, green", "AP+A"],
+      ["blue, green", "AP+A"],
+    ]);
+  });
+
+  test("sees an error text of 20 KB cut to a kilobyte on the border of a character [G-D06]", async () => {
+    await using served = await serve();
+    served.registry.add({ name: "chatty" }, async function* () {
+      yield { type: "log", level: "info", message: "before" };
+      throw new GatewayError("ARGUMENTS_INVALID", "订单失败\nline2 é 😀 %41 ".repeat(600));
+    });
+    using client = open(served.url);
+    for (const work of [client.call({ name: "chatty" }), collect(client.stream({ invocation: { name: "chatty" } }))]) {
+      const { code, message, detail } = await failureOf(work);
+      expect(code).toBe(Code.InvalidArgument);
+      expect(message).toMatch(/^订单失败\nline2 é 😀 %41 订单[^\ufffd]*…$/u);
+      expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1024);
+      expect(Buffer.byteLength(message)).toBeGreaterThan(1015);
+      expect(detail?.callId).toMatch(/^[0-9a-f-]{36}$/);
+    }
   });
 
   test.each(["unary", "stream"])("cancels: the tool's signal aborts within 100 ms (%s)", async (kind) => {

@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"time"
@@ -18,7 +20,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	toolgatev1 "toolgate.example/polyglot/gen/toolgate/v1"
 )
@@ -47,6 +51,8 @@ func main() {
 		{"health is SERVING", checkHealth},
 		{"List pages through the tools in order", checkList},
 		{"Call returns a structured result", checkCall},
+		{"text and binary metadata are taken, and what comes back is the protocol's alone", checkMetadata},
+		{"a result of 5 MiB comes cut and marked within the default limit", checkLarge},
 		{"a tool that says no is an answer, not an error", checkFailure},
 		{"an unknown tool is NOT_FOUND with the nearest name in its details", checkNotFound},
 		{"wrong arguments are INVALID_ARGUMENT with a JSON pointer", checkArguments},
@@ -145,6 +151,45 @@ func checkCall(ctx context.Context, gw gateway) error {
 	}
 	if answer.CallId == "" || answer.Stats.GetAttempts() != 1 {
 		return fmt.Errorf("got call id %q and %v", answer.CallId, answer.Stats)
+	}
+	return nil
+}
+
+func checkMetadata(ctx context.Context, gw gateway) error {
+	ctx = metadata.AppendToOutgoingContext(ctx, "x-tenant", "blue", "x-trace-bin", "\x00\xff\x80")
+	var header, trailer metadata.MD
+	request := &toolgatev1.CallRequest{Invocation: invocation("order_status", `{"order_id":"SO20241001"}`)}
+	if _, err := gw.tools.Call(ctx, request, grpc.Header(&header), grpc.Trailer(&trailer)); err != nil {
+		return err
+	}
+	for _, name := range []string{"x-tenant", "x-trace-bin", "server", "x-powered-by"} {
+		if len(header[name])+len(trailer[name]) > 0 {
+			return fmt.Errorf("got %s in %v and %v", name, header, trailer)
+		}
+	}
+	return nil
+}
+
+func checkLarge(ctx context.Context, gw gateway) error {
+	text := strings.Repeat("0123456789abcde\n", 5<<16)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("content-type", "text/plain; charset=utf-8")
+		io.WriteString(w, text)
+	}))
+	defer upstream.Close()
+	declaration := "name: large\ndescription: 返回很长的文本 gives a very long text\ntype: http\nmethod: GET\nendpoint: " + upstream.URL + "\n"
+	if _, err := gw.tools.Register(ctx, &toolgatev1.RegisterRequest{
+		Declaration: &toolgatev1.RegisterRequest_DeclarationYaml{DeclarationYaml: declaration},
+	}); err != nil {
+		return err
+	}
+	defer gw.tools.Unregister(ctx, &toolgatev1.UnregisterRequest{Name: "large"})
+	answer, err := gw.call(ctx, "large", "{}")
+	if err != nil {
+		return err
+	}
+	if answer.Result.GetTruncation().GetOriginalLength() != uint64(len(text)) || proto.Size(answer) >= 4<<20 {
+		return fmt.Errorf("got %d bytes and %v", proto.Size(answer), answer.Result.GetTruncation())
 	}
 	return nil
 }

@@ -3,8 +3,11 @@
     PYTHONPATH=<generated code> python3 smoke.py 127.0.0.1:7433
 """
 
+import contextlib
+import http.server
 import json
 import sys
+import threading
 import time
 
 import grpc
@@ -81,6 +84,62 @@ def check_call(gateway):
     assert answer.call_id != "" and answer.stats.attempts == 1, answer
 
 
+def check_metadata(gateway):
+    """text and binary metadata are taken, and what comes back is the protocol's alone"""
+    request = tool_gateway_service_pb2.CallRequest(invocation=invocation("order_status", {"order_id": "SO20241001"}))
+    sent = (("x-tenant", "blue"), ("x-trace-bin", b"\x00\xff\x80"))
+    answer, call = gateway.tools.Call.with_call(request, timeout=TIMEOUT_S, metadata=sent)
+    assert answer.call_id != "", answer
+    back = {key for key, _ in (*call.initial_metadata(), *call.trailing_metadata())}
+    assert not back & {"x-tenant", "x-trace-bin", "server", "x-powered-by"}, back
+
+
+def check_large(gateway):
+    """a result of 5 MiB comes cut and marked within the default limit, and whole as a stream"""
+    text = b"0123456789abcde\n" * (5 * 2**16)
+    with large_upstream(text) as port:
+        for delivery in ("conclusive", "incremental"):
+            declaration = (
+                f"name: large_{delivery}\ndescription: 返回很长的文本 gives a very long text\ntype: http\nmethod: GET\n"
+                f"endpoint: http://127.0.0.1:{port}/\ndelivery: {delivery}\n"
+            )
+            request = tool_gateway_service_pb2.RegisterRequest(declaration_yaml=declaration)
+            gateway.tools.Register(request, timeout=TIMEOUT_S)
+        answer = gateway.call("large_conclusive", {})
+        assert answer.result.truncation.original_length == len(text), answer.result.truncation
+        assert answer.ByteSize() < 4 * 2**20, answer.ByteSize()
+        pieces = [event.output.text for event in gateway.call_stream("large_incremental", {}) if event.HasField("output")]
+        assert "".join(pieces).encode() == text, len(pieces)
+        assert max(map(len, pieces)) < 2**20, len(pieces)
+        for delivery in ("conclusive", "incremental"):
+            name = tool_gateway_service_pb2.UnregisterRequest(name=f"large_{delivery}")
+            gateway.tools.Unregister(name, timeout=TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def large_upstream(text):
+    """Serves one text on a free port of loopback."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("content-type", "text/plain; charset=utf-8")
+            self.send_header("content-length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def check_failure(gateway):
     """a tool that says no is an answer, not an error"""
     answer = gateway.call("order_status", {"order_id": "NO-SUCH-ORDER"})
@@ -138,6 +197,8 @@ CHECKS = [
     check_health,
     check_list,
     check_call,
+    check_metadata,
+    check_large,
     check_failure,
     check_not_found,
     check_arguments,
