@@ -116,7 +116,11 @@ function serve(
     options.rpcs,
   );
   const connection = "stream" in response ? response.stream.session : request.socket;
-  response.once("close", () => rpc.close(response.writableEnded, connection?.destroyed !== false));
+  response.once("close", () => {
+    rpc.close(response.writableEnded, connection?.destroyed !== false);
+    // Connect waits for this where a write met a full socket, and Node does not always fail such a write.
+    if (!response.writableFinished) response.emit("drain");
+  });
   handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
     .then((answer) => {
       const counted = unread.counted(answer, request, response, () => reset(response));

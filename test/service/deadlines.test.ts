@@ -73,10 +73,14 @@ test.each([
   ["application/json", { "connect-timeout-ms": "9999999999" }],
 ])("a deadline beyond 2^31 ms does not fire at once (%s)", async (type, headers) => {
   await using served = await serve();
+  served.registry.add({ name: "slow" }, async function* () {
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    yield completed();
+  });
   using session = rawSession(served.url);
   const stream = session.request(grpcHeaders(CALL, { "content-type": type, ...headers }));
-  const message = create(CallRequestSchema, { invocation: { name: "echo" } });
-  stream.end(type.includes("grpc") ? envelope(toBinary(CallRequestSchema, message)) : '{"invocation":{"name":"echo"}}');
+  const message = create(CallRequestSchema, { invocation: { name: "slow" } });
+  stream.end(type.includes("grpc") ? envelope(toBinary(CallRequestSchema, message)) : '{"invocation":{"name":"slow"}}');
   const answer = await answerOf(stream);
   expect(type.includes("grpc") ? answer.trailers["grpc-status"] : answer.status).toBe(
     type.includes("grpc") ? "0" : 200,
