@@ -1,6 +1,7 @@
 import { constants, createServer, type ServerHttp2Stream } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { create, toBinary } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { GetResponseSchema } from "../../clients/typescript/src/gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { type Tool, ToolSchema } from "../../clients/typescript/src/gen/toolgate/v1/tool_pb.ts";
@@ -102,4 +103,25 @@ test("waiting to send a refused request again ends with the caller's signal", as
   const call = createToolgateClient(transport).call("t", {}, { timeoutMs: 10_000, signal: AbortSignal.timeout(60) });
   await expect(call).rejects.toMatchObject({ reason: "CALL_CANCELLED" });
   expect(server.seen()).toBeLessThan(6);
+});
+
+test("interceptors run from the first, outermost, to the retry, innermost: they see one request and its end", async () => {
+  await using server = await startRefusing(2);
+  const seen: string[] = [];
+  const interceptor =
+    (name: string): Interceptor =>
+    (next) =>
+    async (request) => {
+      seen.push(`${name} asks`);
+      const response = await next(request);
+      seen.push(`${name} answers`);
+      return response;
+    };
+  using transport = createNodeTransport({
+    baseUrl: server.url,
+    interceptors: [interceptor("first"), interceptor("second")],
+  });
+  await createToolgateClient(transport).get("t");
+  expect(server.seen()).toBe(3);
+  expect(seen).toEqual(["first asks", "second asks", "second answers", "first answers"]);
 });

@@ -184,7 +184,7 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
   "G-D04": { text: "Results stay within what standard clients take, or the error says what to do" },
   "G-D05": {
     text: "A request over the limit is refused with size and limit",
-    rest: "large arguments and results where the limit is raised, for every kind of tool",
+    rest: "large arguments and results of scripts and MCP servers",
     waits: ["scripts", "MCP"],
   },
   "G-D06": { text: "Error texts arrive as they are over every protocol, cut to a documented length" },

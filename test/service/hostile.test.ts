@@ -8,7 +8,7 @@ import { expect, test } from "vitest";
 import { CallRequestSchema, ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { CLIENTS, failureOf } from "./clients.ts";
 import { completed, textResult } from "./fake-registry.ts";
-import { answerOf, CALL, envelope, grpcHeaders, LIST, rawSession, rawSocket } from "./raw.ts";
+import { answerOf, CALL, CALL_STREAM, envelope, grpcHeaders, LIST, rawSession, rawSocket } from "./raw.ts";
 import { grpcClients, PATIENT, recordingLogger, serve } from "./serve.ts";
 
 /** Where the server's first frame says its type: SETTINGS. */
@@ -233,6 +233,17 @@ test("a body that never comes does not hold a stream for good", async () => {
   const stream = session.request(grpcHeaders(CALL));
   stream.write(Buffer.from([0, 0]));
   expect((await answerOf(stream)).rstCode).not.toBe(0);
+  await alive(served.url);
+});
+
+test.each([CALL, CALL_STREAM])("an answer that is not taken is given up after a while (%s)", async (path) => {
+  await using served = await serve({ connection: { answerMs: 200 } });
+  using session = rawSession(served.url, { settings: { initialWindowSize: 0 } });
+  const stream = session.request(grpcHeaders(path));
+  stream.end(envelope(toBinary(CallRequestSchema, create(CallRequestSchema, { invocation: { name: "echo" } }))));
+  const { status, body, rstCode } = await answerOf(stream);
+  expect([status, body.length, rstCode]).toEqual([200, 0, 11]);
+  await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
   await alive(served.url);
 });
 

@@ -11,9 +11,9 @@ import { type LogFields, type Logger, silentLogger } from "../../src/core/logger
 import type { LedgerStore } from "../../src/core/store.ts";
 import { createFrontDoor, type FrontDoor, type FrontDoorOptions } from "../../src/service/front-door.ts";
 import { KeptCalls, type ResumeLimits } from "../../src/service/kept-calls.ts";
+import type { Keepalive } from "../../src/service/sessions.ts";
 import { createMemoryLedger } from "../../src/stores/memory-ledger.ts";
 import { createSpillFiles } from "../../src/stores/spill-files.ts";
-import type { Keepalive } from "../../src/service/sessions.ts";
 import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
 
 /** How long a test waits for what comes in a moment, unless the machine is very busy. */

@@ -7,7 +7,7 @@ import { CLIENTS } from "./clients.ts";
 import { completed, textResult } from "./fake-registry.ts";
 import { fastClock } from "./fast-clock.ts";
 import { rawSession } from "./raw.ts";
-import { PATIENT, recordingLogger, serve } from "./serve.ts";
+import { KEEPALIVE, PATIENT, recordingLogger, serve } from "./serve.ts";
 import { serialOf } from "./tls-raw.ts";
 
 /** Looks every 50 ms, complains after 250. Limits of calls and connections are what they are by a slow clock. */
@@ -15,7 +15,7 @@ const FAST = {
   clock: fastClock(20),
   limits: { requestBytes: 1_000_000, deadlineMs: 1_200_000, concurrentStreams: 100 },
   connection: { sniffMs: 100_000, requestMs: 1_200_000, resetGraceMs: 40_000 },
-  keepalive: { intervalMs: 600_000, timeoutMs: 200_000 },
+  keepalive: { ...KEEPALIVE, intervalMs: 600_000, timeoutMs: 200_000 },
 } as const;
 
 let trust: Disposable;

@@ -12,7 +12,7 @@ import { type CertificateFolder, certificateFolder, trustAuthority } from "./cer
 import { CLIENTS, collect, failureOf } from "./clients.ts";
 import { completed, type Run, textResult, waiting } from "./fake-registry.ts";
 import { answerOf, envelope, LIST, rawSession, rawSocket } from "./raw.ts";
-import { grpcClients, PATIENT, type Served, serve } from "./serve.ts";
+import { grpcClients, KEEPALIVE, PATIENT, type Served, serve } from "./serve.ts";
 import { rawTls } from "./tls-raw.ts";
 
 const CALL_STREAM = "/toolgate.v1.ToolGatewayService/CallStream";
@@ -309,7 +309,7 @@ async function frozenCall(port: number): Promise<Awaited<ReturnType<typeof rawTl
 }
 
 test("a frozen client over TLS is noticed by the pings it does not answer [G-D02]", async () => {
-  await using served = await serveTls({ keepalive: { intervalMs: 100, timeoutMs: 100 } });
+  await using served = await serveTls({ keepalive: { ...KEEPALIVE, intervalMs: 100, timeoutMs: 100 } });
   const aborted = Promise.withResolvers<unknown>();
   served.registry.add({ name: "wait" }, waiting(aborted.resolve));
   using raw = await frozenCall(served.port);
