@@ -7,7 +7,7 @@ import { createFakeClock } from "../core/fake-clock.ts";
 import { failureOf } from "./clients.ts";
 import { READY, toolDefinition } from "./fake-registry.ts";
 import { envelope, grpcHeaders, rawSession } from "./raw.ts";
-import { grpcClients, PATIENT, type Served, serve } from "./serve.ts";
+import { grpcClients, KEEPALIVE, PATIENT, type Served, serve } from "./serve.ts";
 
 type WatchRequest = Parameters<ReturnType<typeof grpcClients>["tools"]["watch"]>[0];
 
@@ -136,7 +136,7 @@ async function pausedWatch(served: Served, session: ClientHttp2Session): Promise
 
 test("a reader that answers pings and reads nothing is cut off after five minutes, and everything is freed", async () => {
   const clock = createFakeClock();
-  await using served = await serve({ clock, keepalive: { intervalMs: 3_600_000, timeoutMs: 10_000 } });
+  await using served = await serve({ clock, keepalive: { ...KEEPALIVE, intervalMs: 3_600_000, timeoutMs: 10_000 } });
   using session = rawSession(served.url);
   const stream = await pausedWatch(served, session);
   await expect.poll(() => served.registry.watches, PATIENT).toBe(1);
@@ -153,7 +153,7 @@ test("a reader that answers pings and reads nothing is cut off after five minute
 
 test("a reader that takes a little every few minutes is left alone", async () => {
   const clock = createFakeClock();
-  await using served = await serve({ clock, keepalive: { intervalMs: 3_600_000, timeoutMs: 10_000 } });
+  await using served = await serve({ clock, keepalive: { ...KEEPALIVE, intervalMs: 3_600_000, timeoutMs: 10_000 } });
   using session = rawSession(served.url);
   const stream = await pausedWatch(served, session);
   const pieces = stream[Symbol.asyncIterator]();
