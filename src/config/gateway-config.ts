@@ -207,9 +207,6 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   const { values, groups, origins } = settings;
   const number = (key: SettingKey): number => Number(values.get(key));
   const text = (key: SettingKey): string => textOf(values.get(key));
-  const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
-    return values.has(key) ? ({ [name]: number(key) } as { readonly [K in N]?: number }) : {};
-  };
   const texts = (key: SettingKey): string[] => {
     const list = values.get(key);
     return Array.isArray(list) ? list.map(textOf) : [];
@@ -225,22 +222,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
       pollIntervalMs: number("tools.poll_interval"),
     },
     state: { folder: resolve(folder, text("state.folder")) },
-    defaults: {
-      timeout: {
-        ...given("connectMs", "defaults.timeout.connect"),
-        ...given("readMs", "defaults.timeout.read"),
-        ...given("idleMs", "defaults.timeout.idle"),
-        ...given("totalMs", "defaults.timeout.total"),
-      },
-      result: given("maxLength", "defaults.result.max_length"),
-      policies: new Map(
-        settingKeys(POLICY_SETTINGS).flatMap((key) => {
-          const value = values.get(`defaults.${key}`);
-          return value === undefined ? [] : [[key, value] as const];
-        }),
-      ),
-      pool: poolOf(settings),
-    },
+    defaults: defaultsOf(values),
     limits: {
       requestBytes: number("limits.request_bytes"),
       responseBytes: number("limits.response_bytes"),
@@ -250,7 +232,9 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     keepalive: {
       intervalMs: number("keepalive.interval"),
       timeoutMs: number("keepalive.timeout"),
-      ...given("maxConnectionAgeMs", "keepalive.max_connection_age"),
+      ...(values.has("keepalive.max_connection_age")
+        ? { maxConnectionAgeMs: number("keepalive.max_connection_age") }
+        : {}),
       connectionAgeGraceMs: number("keepalive.max_connection_age_grace"),
     },
     shutdown: { drainMs: number("shutdown.drain") },
@@ -268,16 +252,32 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   };
 }
 
-function poolOf({ values }: Settings): PoolSettings {
-  const given = (name: keyof PoolSettings, key: SettingKey): PoolSettings => {
+/** Stand in where a declaration is silent; what the file does not set is absent. */
+function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
+  const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
     const value = values.get(key);
-    return typeof value === "number" ? { [name]: value } : {};
+    return typeof value === "number" ? ({ [name]: value } as { readonly [K in N]?: number }) : {};
   };
   return {
-    ...given("maxConnections", "defaults.pool.max_connections"),
-    ...given("maxWaiting", "defaults.pool.max_waiting"),
-    ...given("maxIdle", "defaults.pool.max_idle"),
-    ...given("idleMs", "defaults.pool.idle_timeout"),
+    timeout: {
+      ...given("connectMs", "defaults.timeout.connect"),
+      ...given("readMs", "defaults.timeout.read"),
+      ...given("idleMs", "defaults.timeout.idle"),
+      ...given("totalMs", "defaults.timeout.total"),
+    },
+    result: given("maxLength", "defaults.result.max_length"),
+    policies: new Map(
+      settingKeys(POLICY_SETTINGS).flatMap((key) => {
+        const value = values.get(`defaults.${key}`);
+        return value === undefined ? [] : [[key, value] as const];
+      }),
+    ),
+    pool: {
+      ...given("maxConnections", "defaults.pool.max_connections"),
+      ...given("maxWaiting", "defaults.pool.max_waiting"),
+      ...given("maxIdle", "defaults.pool.max_idle"),
+      ...given("idleMs", "defaults.pool.idle_timeout"),
+    },
   };
 }
 
