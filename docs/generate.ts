@@ -65,7 +65,8 @@ Two things can go wrong, and they look different on the wire.
   a mesh between must not count it.
 
 Tell errors apart by \`reason\`. The text is for people and may change; a published reason keeps its meaning and its
-status.
+status. A text is cut after 1,024 bytes, on the border of a character and with \`…\` at its end: errors ride in trailers,
+of which some clients take 8 KiB.
 
 ## Errors
 

@@ -95,8 +95,10 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, open) => {
       throw new GatewayError("ARGUMENTS_INVALID", "订单失败\nline2 é 😀 %41 ".repeat(600));
     });
     using client = open(served.url);
-    for (const work of [client.call({ name: "chatty" }), collect(client.stream({ invocation: { name: "chatty" } }))]) {
-      const { code, message, detail } = await failureOf(work);
+    const unary = () => client.call({ name: "chatty" });
+    const stream = () => collect(client.stream({ invocation: { name: "chatty" } }));
+    for (const work of [unary, stream]) {
+      const { code, message, detail } = await failureOf(work());
       expect(code).toBe(Code.InvalidArgument);
       expect(message).toMatch(/^订单失败\nline2 é 😀 %41 订单[^\ufffd]*…$/u);
       expect(Buffer.byteLength(message)).toBeLessThanOrEqual(1024);

@@ -247,43 +247,6 @@ test.each([CALL, CALL_STREAM])("an answer that is not taken is given up after a 
   await alive(served.url);
 });
 
-test("a caller that sends GOAWAY and then more does no harm", async () => {
-  await using served = await serve();
-  const goaway = Buffer.from([0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-  // :method GET, :scheme http, :path /, by their numbers in HPACK's static table.
-  const headers = Buffer.from([0, 0, 3, 1, 5, 0, 0, 0, 1, 0x82, 0x86, 0x84]);
-  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
-  for (let i = 0; i < 50; i++) {
-    using raw = await rawSocket(served.port);
-    raw.socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings, goaway, headers]));
-    await raw.received(SETTINGS);
-  }
-  await alive(served.url);
-});
-
-test("a flood of resets closes the connection and starts few handlers", async () => {
-  let calls = 0;
-  await using served = await serve({ connection: { streamResetBurst: 50, streamResetRate: 10 } });
-  served.registry.add({ name: "count" }, async function* () {
-    calls++;
-    await new Promise(() => undefined);
-    yield { type: "log", level: "info", message: "" };
-  });
-  using session = rawSession(served.url);
-  const closed = new Promise<void>((resolve) => session.once("close", () => resolve()));
-  const invocation = { name: "count" };
-  const message = envelope(toBinary(CallRequestSchema, create(CallRequestSchema, { invocation })));
-  for (let i = 0; i < 2000 && !session.destroyed; i++) {
-    const stream = session.request(grpcHeaders(CALL));
-    stream.on("error", () => undefined);
-    stream.end(message, () => stream.close(8));
-  }
-  await closed;
-  expect(calls).toBeLessThan(500);
-  await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
-  await alive(served.url);
-});
-
 test("a connection full of answers that nobody reads yet still serves a call", async () => {
   await using served = await serve({ drainMs: 0 });
   served.registry.add({ name: "big" }, async function* () {

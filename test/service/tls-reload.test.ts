@@ -14,7 +14,7 @@ import { serialOf } from "./tls-raw.ts";
 const FAST = {
   clock: fastClock(20),
   limits: { requestBytes: 1_000_000, deadlineMs: 1_200_000, concurrentStreams: 100 },
-  connection: { sniffMs: 100_000, requestMs: 1_200_000, resetGraceMs: 40_000 },
+  connection: { sniffMs: 100_000, requestMs: 1_200_000, answerMs: 1_200_000, resetGraceMs: 40_000 },
   keepalive: { ...KEEPALIVE, intervalMs: 600_000, timeoutMs: 200_000 },
 } as const;
 
