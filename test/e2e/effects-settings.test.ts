@@ -391,10 +391,10 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     const goaway = once(session, "goaway");
     await clock.advance(6_000);
     await goaway;
-    await clock.advance(9_000);
+    await clock.advance(8_000);
     expect(watch.closed).toBe(false);
     const closed = once(watch, "close");
-    await clock.advance(1_000);
+    await clock.advance(2_000);
     await closed;
     await whileTimePasses(clock, stop());
   },

@@ -27,6 +27,16 @@ test.each(METHODS)("%s refuses unknown fields and what is too large, by the gate
   expect(why).toContain("REQUEST_TOO_LARGE");
 });
 
+test.each(["toolgate.v1.ToolGatewayService/Get", "toolgate.v1.OperatorService/Explain"])(
+  "%s gives its handler's errors the gateway's form",
+  async (method) => {
+    await using served = await serve();
+    const [status, text] = await post(served.url, method, '{"name":"nothing"}');
+    expect(status).toBe(404);
+    expect(text).toContain("TOOL_NOT_FOUND");
+  },
+);
+
 test.each([...METHODS, "grpc.reflection.v1.ServerReflection/ServerReflectionInfo"])(
   "%s asks who calls before it reads a message",
   async (method) => {
