@@ -1,12 +1,47 @@
 import type { JsonObject } from "../core/json.ts";
 import { isJsonObject } from "../core/json.ts";
-import { type Setting, settingsSchema } from "./setting.ts";
+import { duration, type Setting, settingsSchema } from "./setting.ts";
+
+const HOUR = 3_600_000;
 
 /**
  * Policies of a tool, by dotted key. Each may stand in a declaration, in a group and under `defaults` of gateway.yaml,
  * and the first of them that says something counts, key by key; `standard` is what is built in.
  */
 export const POLICY_SETTINGS = {
+  "retry.max_retries": {
+    schema: {
+      type: "integer",
+      minimum: 0,
+      maximum: 20,
+      description: "Most attempts after the first, where a repetition is safe and may help; 0: none.",
+    },
+    standard: 0,
+  },
+  "retry.backoff": {
+    schema: {
+      enum: ["exponential", "linear", "fixed"],
+      description:
+        "How the wait grows from one retry to the next: doubled, by `initial_backoff` each time, or not at all. The first two wait a random part of it, `fixed` all of it.",
+    },
+    standard: "exponential",
+  },
+  "retry.initial_backoff": duration("1s", [1, HOUR], "Longest wait before the first retry."),
+  "retry.max_backoff": duration(
+    "30s",
+    [1, HOUR],
+    "Longest wait before any retry, also where the upstream asks for a longer one.",
+  ),
+  "retry.budget": {
+    schema: {
+      type: "number",
+      minimum: 0,
+      maximum: 1,
+      description:
+        "Most retries and hedges, as a share of the calls to the upstream in the last 10 s; 10 in that time are always allowed.",
+    },
+    standard: 0.2,
+  },
   concurrency_limit: {
     schema: {
       type: "integer",
@@ -31,7 +66,9 @@ export const GROUP_SETTINGS = {
 } as const satisfies Readonly<Record<string, Setting>>;
 
 /** What a policy with keys below it is for. */
-export const POLICY_SECTIONS: Readonly<Record<string, string>> = {};
+export const POLICY_SECTIONS: Readonly<Record<string, string>> = {
+  retry: "Repeated attempts, where they are safe: what surely did nothing, what only reads, what may run twice.",
+};
 
 /** Dotted key of a policy. */
 export type PolicyKey = keyof typeof POLICY_SETTINGS;

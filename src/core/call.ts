@@ -68,6 +68,10 @@ export interface ToolFailure {
   /** HTTP status or exit code. */
   readonly upstreamCode: number | undefined;
   readonly retryable: boolean;
+  /** Whether the cause may pass by itself, leaving aside whether a repetition is safe. Absent: no. */
+  readonly transient?: boolean;
+  /** When the upstream wants to be asked again, in milliseconds from now. */
+  readonly retryAfterMs?: number;
   /** Whether the upstream itself is at fault (as against the request or the business rule): what a breaker counts. */
   readonly upstreamFault: boolean;
 }

@@ -20,6 +20,18 @@ export interface GroupPolicy {
   readonly maxParallelCalls: number | undefined;
 }
 
+/** When a call is tried again. */
+export interface RetryPolicy {
+  /** Most attempts after the first. */
+  readonly maxRetries: number;
+  /** How the wait grows with each retry. */
+  readonly backoff: "exponential" | "linear" | "fixed";
+  readonly initialBackoffMs: number;
+  readonly maxBackoffMs: number;
+  /** Most retries as a share of the upstream's calls. */
+  readonly budget: number;
+}
+
 /** Policy of a tool after the declaration, the gateway's defaults and the built-in ones are merged. */
 export interface ToolPolicy {
   /** Longest a whole call may take. */
@@ -29,6 +41,7 @@ export interface ToolPolicy {
   /** Identity of what is reached, such as `http://127.0.0.1:7434`: tools with the same one share its fate. */
   readonly upstream: string;
   readonly group: GroupPolicy | undefined;
+  readonly retry: RetryPolicy;
   /** Most calls of the tool at a time; absent: no limit. */
   readonly concurrencyLimit: number | undefined;
 }

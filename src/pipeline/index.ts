@@ -1,5 +1,6 @@
 import type { FaultPlan } from "../core/fault.ts";
 import type { Step } from "../core/step.ts";
+import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
@@ -8,6 +9,7 @@ import { createFaultsStep } from "./steps/faults.ts";
 import { idempotencyFieldStep } from "./steps/idempotency-field.ts";
 import { ledgerStep } from "./steps/ledger.ts";
 import { reconcileStep } from "./steps/reconcile.ts";
+import { createRetryStep } from "./steps/retry.ts";
 import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
 
 /** What the steps need from outside. */
@@ -22,19 +24,22 @@ export interface PipelineStepDeps {
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
  * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
- * - deadline is the last of the steps that run once a call: all attempts together end with it;
+ * - deadline stands around retry: all attempts together end with it;
+ * - retry is the last of the steps that run once a call: what stands inside it runs once an attempt;
  * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
  * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
  * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
   const faults = deps.faults === undefined ? [] : [createFaultsStep(deps.faults)];
+  const budgets = new RetryBudgets();
   return [
     auditStep,
     createValidateArgumentsStep(deps.checker),
     idempotencyFieldStep,
     reconcileStep,
     deadlineStep,
+    createRetryStep({ budgets }),
     createConcurrencyStep(),
     ledgerStep,
     ...faults,

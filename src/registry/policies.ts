@@ -4,7 +4,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import { didYouMean } from "../core/nearest.ts";
-import type { GroupPolicy, ToolPolicy } from "../core/step.ts";
+import type { GroupPolicy, RetryPolicy, ToolPolicy } from "../core/step.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 
 /** Where a policy's value came from, most specific first. */
@@ -22,11 +22,13 @@ export interface ResolvedPolicies {
   readonly group: string | undefined;
   /** By dotted key; what is set on no level is absent. */
   readonly resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>;
-  readonly policy: Pick<ToolPolicy, "group" | "concurrencyLimit">;
+  readonly policy: Pick<ToolPolicy, "group" | "retry" | "concurrencyLimit">;
   /** All that has an effect, for the digest of a declaration. */
   readonly facts: JsonObject;
   readonly issues: readonly ConfigIssue[];
 }
+
+type Resolved = ResolvedPolicies["resolved"];
 
 /** What gateway.yaml sets of a group, by dotted key. */
 type GroupValues = ReadonlyMap<PolicyKey | GroupKey, JsonValue>;
@@ -59,7 +61,11 @@ export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults)
   return {
     group,
     resolved,
-    policy: { group: groupPolicy(group, shared), concurrencyLimit: number(resolved, "concurrency_limit") },
+    policy: {
+      group: groupPolicy(group, shared),
+      retry: retryPolicy(resolved),
+      concurrencyLimit: number(resolved, "concurrency_limit"),
+    },
     facts: {
       group: group ?? null,
       shared: Object.fromEntries(shared ?? []),
@@ -85,7 +91,18 @@ function groupPolicy(name: string | undefined, shared: GroupValues | undefined):
   return { name, maxParallelCalls: typeof parallel === "number" ? parallel : undefined };
 }
 
-function number(resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>, key: PolicyKey): number | undefined {
+function retryPolicy(resolved: Resolved): RetryPolicy {
+  const backoff = resolved.get("retry.backoff")?.value;
+  return {
+    maxRetries: number(resolved, "retry.max_retries") ?? 0,
+    backoff: backoff === "linear" || backoff === "fixed" ? backoff : "exponential",
+    initialBackoffMs: number(resolved, "retry.initial_backoff") ?? 0,
+    maxBackoffMs: number(resolved, "retry.max_backoff") ?? 0,
+    budget: number(resolved, "retry.budget") ?? 0,
+  };
+}
+
+function number(resolved: Resolved, key: PolicyKey): number | undefined {
   const value = resolved.get(key)?.value;
   return typeof value === "number" ? value : undefined;
 }

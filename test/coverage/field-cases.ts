@@ -51,8 +51,8 @@ export const ARGUMENTS: Readonly<Record<string, Behaviour>> = {
   "A-D04": { text: "A cut result is well-formed, within its limit and says so" },
   "A-D05": {
     text: "A business error in a success envelope is a failure with its code and words",
-    rest: "that it is not tried again and opens no breaker",
-    waits: ["retry", "circuit breaker"],
+    rest: "that it opens no breaker",
+    waits: ["circuit breaker"],
   },
   "A-D06": { text: "Foreign keywords and formats of a schema are passed over" },
   "A-D07": { text: "Tools that share an `$id` are each checked by their own schema" },
@@ -76,7 +76,7 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
     text: "A redirect is followed within its origin, and no other host gets a secret",
   },
   "U-D08": { text: "A connection lost at its reuse is made up for where that is safe, and only there" },
-  "U-D09": { text: "Retry-After is kept in both its forms", waits: ["retry"] },
+  "U-D09": { text: "Retry-After is kept in both its forms" },
   "U-D10": { text: "Server-sent events are read whatever their line ends and cuts" },
   "U-D11": {
     text: "Each phase of an answer has a limit, which the error names",
@@ -149,12 +149,8 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
   "R-D02": { text: "A breaker counts faults of the upstream alone", waits: ["circuit breaker"] },
   "R-D03": { text: "A breaker that tries again lets few calls through", waits: ["circuit breaker"] },
   "R-D04": { text: "No timer keeps a process alive", waits: ["circuit breaker"] },
-  "R-D05": {
-    text: "A lost answer never doubles a write",
-    waits: ["retry", "MCP"],
-    rest: "with a key, the attempts of a retry; MCP tools",
-  },
-  "R-D06": { text: "All attempts share one deadline", waits: ["retry"] },
+  "R-D05": { text: "A lost answer never doubles a write", rest: "MCP tools", waits: ["MCP"] },
+  "R-D06": { text: "All attempts share one deadline" },
   "R-D07": {
     text: "Streams that are aborted at any moment leave nothing behind",
     rest: "scripts and MCP servers",

@@ -5,17 +5,54 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect, test } from "vitest";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { GROUP_SETTINGS, type GroupKey, POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
+import { type Clock, systemClock } from "../../src/core/clock.ts";
 import { type OpenGateway, openGateway, temporaryFolder } from "./effects-gateway.ts";
 
 /** Two values of a key, and what each makes of a gateway with the tools `one` and `two`. */
 interface Difference {
   readonly values: readonly [before: unknown, after: unknown];
-  readonly see: (gateway: OpenGateway, upstream: Upstream) => Promise<unknown>;
+  /** What the declarations of both say besides, by dotted key. */
+  readonly beside?: Keys;
+  /** The status of all answers; default 200. */
+  readonly status?: number;
+  readonly see: (gateway: OpenGateway, upstream: Upstream, waits: readonly number[]) => Promise<unknown>;
   readonly seen: readonly [before: unknown, after: unknown];
 }
 
+/** Retries by which a key of `retry` shows. */
+const RETRIES = { "retry.max_retries": 1, "retry.backoff": "fixed", "retry.initial_backoff": "1ms" };
+
 /** Each policy with what shows that it has an effect, on whatever level it is set. */
 const POLICIES: Readonly<Record<PolicyKey, Difference>> = {
+  "retry.max_retries": { values: [1, 2], beside: RETRIES, status: 503, see: requestsOf(["one"]), seen: [2, 3] },
+  "retry.backoff": {
+    values: ["fixed", "exponential"],
+    beside: { ...RETRIES, "retry.initial_backoff": "61ms" },
+    status: 503,
+    see: waitsAmong([61]),
+    seen: [[61], []],
+  },
+  "retry.initial_backoff": {
+    values: ["61ms", "67ms"],
+    beside: RETRIES,
+    status: 503,
+    see: waitsAmong([61, 67]),
+    seen: [[61], [67]],
+  },
+  "retry.max_backoff": {
+    values: ["61ms", "67ms"],
+    beside: { ...RETRIES, "retry.initial_backoff": "1s" },
+    status: 503,
+    see: waitsAmong([61, 67]),
+    seen: [[61], [67]],
+  },
+  "retry.budget": {
+    values: [0, 1],
+    beside: RETRIES,
+    status: 503,
+    see: requestsOf(Array.from({ length: 12 }, () => "one")),
+    seen: [12 + 10, 12 + 12],
+  },
   concurrency_limit: { values: [2, 3], see: callTogether(["one", "one", "one", "one"]), seen: [2, 3] },
 };
 
@@ -27,6 +64,7 @@ const SHARED: Readonly<Record<GroupKey, Difference>> = {
 /** An upstream that holds its answers for a moment and knows how many it held at a time. */
 class Upstream implements AsyncDisposable {
   most = 0;
+  requests = 0;
   readonly #server: Server;
   #held = 0;
 
@@ -34,14 +72,15 @@ class Upstream implements AsyncDisposable {
     this.#server = server;
   }
 
-  static async start(): Promise<Upstream> {
+  static async start(status: number): Promise<Upstream> {
     const upstream: Upstream = new Upstream(
       createServer((_request, response) => {
+        upstream.requests += 1;
         upstream.#held += 1;
         upstream.most = Math.max(upstream.most, upstream.#held);
         setTimeout(() => {
           upstream.#held -= 1;
-          response.setHeader("content-type", "application/json").end("{}");
+          response.writeHead(status, { "content-type": "application/json" }).end("{}");
         }, 150);
       }),
     );
@@ -69,21 +108,60 @@ function callTogether(names: readonly string[]): Difference["see"] {
   };
 }
 
+/** How many requests the upstream got for these calls. */
+function requestsOf(names: readonly string[]): Difference["see"] {
+  return async ({ client }, upstream) => {
+    await Promise.all(names.map((name) => client.call(name)));
+    return upstream.requests;
+  };
+}
+
+/** Which of these waits a call makes. */
+function waitsAmong(wanted: readonly number[]): Difference["see"] {
+  return async ({ client }, _upstream, waits) => {
+    await client.call("one");
+    return wanted.filter((ms) => waits.includes(ms));
+  };
+}
+
+/** The system's clock, which notes what is waited for. */
+function notingClock(waits: number[]): Clock {
+  return {
+    ...systemClock,
+    after(delayMs, task) {
+      waits.push(delayMs);
+      return systemClock.after(delayMs, task);
+    },
+  };
+}
+
 /** `{ retry: { backoff: value } }` of `retry.backoff`. */
-function nested(key: string, value: unknown): Readonly<Record<string, unknown>> {
-  return key.split(".").reduceRight<unknown>((inner, name) => ({ [name]: inner }), value) as Record<string, unknown>;
+function nested(key: string, value: unknown): Keys {
+  return tree({ [key]: value });
+}
+
+/** The mapping in which dotted keys stand. */
+function tree(keys: Keys): Keys {
+  const roots = new Set(Object.keys(keys).map((key) => key.split(".")[0] ?? ""));
+  const below = (root: string): unknown => {
+    if (root in keys) return keys[root];
+    const inner = Object.entries(keys).filter(([key]) => key.startsWith(`${root}.`));
+    return tree(Object.fromEntries(inner.map(([key, value]) => [key.slice(root.length + 1), value])));
+  };
+  return Object.fromEntries([...roots].map((root) => [root, below(root)]));
 }
 
 type Keys = Readonly<Record<string, unknown>>;
 
 interface Level {
+  /** Dotted keys of the declarations. */
   readonly tool: (key: string, value: unknown) => Keys;
   readonly settings: (key: string, value: unknown) => Keys;
   readonly origin: RegExp;
 }
 
 const LEVELS: Readonly<Record<"a declaration" | "a group" | "the defaults", Level>> = {
-  "a declaration": { tool: nested, settings: () => ({}), origin: /^file:one\.yaml:1$/ },
+  "a declaration": { tool: (key, value) => ({ [key]: value }), settings: () => ({}), origin: /^file:one\.yaml:1$/ },
   "a group": {
     tool: () => ({ group: "shared" }),
     settings: (key, value) => ({ groups: { shared: nested(key, value) } }),
@@ -96,23 +174,27 @@ const LEVELS: Readonly<Record<"a declaration" | "a group" | "the defaults", Leve
   },
 };
 
-async function seeing(level: Level, key: string, { see }: Difference, value: unknown): Promise<unknown> {
-  await using upstream = await Upstream.start();
+async function seeing(level: Level, key: string, difference: Difference, value: unknown): Promise<unknown> {
+  const { see, beside = {}, status = 200 } = difference;
+  await using upstream = await Upstream.start(status);
   await using folder = await temporaryFolder();
+  const others = Object.fromEntries(Object.entries(beside).filter(([name]) => name !== key));
   const tool = (name: string): string =>
     JSON.stringify({
       name,
       description: "用于检查策略 shows which policies have an effect",
       type: "http",
       endpoint: upstream.url,
-      ...level.tool(key, value),
+      ...tree({ ...others, ...level.tool(key, value) }),
     });
+  const waits: number[] = [];
   await using gateway = await openGateway({
     folder: folder.path,
     files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two") },
     settings: level.settings(key, value),
+    clock: notingClock(waits),
   });
-  const seen = await see(gateway, upstream);
+  const seen = await see(gateway, upstream, waits);
   if (!(key in GROUP_SETTINGS)) {
     const transport = createConnectTransport({ baseUrl: gateway.url, httpVersion: "1.1" });
     const { values } = await createClient(OperatorService, transport).explain({ name: "one" });

@@ -1,6 +1,6 @@
 import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "../../src/core/call.ts";
 import type { JsonObject } from "../../src/core/json.ts";
-import { silentLogger } from "../../src/core/logger.ts";
+import { type LogFields, type Logger, silentLogger } from "../../src/core/logger.ts";
 import { ANONYMOUS } from "../../src/core/principal.ts";
 import type { ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition } from "../../src/core/tool.ts";
@@ -36,6 +36,7 @@ export const POLICY: ToolPolicy = {
   effectClass: "write",
   upstream: "http://127.0.0.1:7434",
   group: undefined,
+  retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
   concurrencyLimit: undefined,
 };
 
@@ -78,4 +79,27 @@ export async function collect<T>(events: AsyncIterable<T> | Iterable<T>): Promis
 
 export function never(): Promise<never> {
   return new Promise(() => undefined);
+}
+
+/** A line of a log. */
+export interface RecordedLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+/** A logger that keeps its lines. */
+export function recordingLogger(lines: RecordedLine[]): Logger {
+  const write =
+    (level: string) =>
+    (message: string, fields: LogFields = {}) => {
+      lines.push({ level, message, fields });
+    };
+  return {
+    debug: write("debug"),
+    info: write("info"),
+    warn: write("warn"),
+    error: write("error"),
+    child: () => recordingLogger(lines),
+  };
 }

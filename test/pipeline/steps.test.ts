@@ -2,7 +2,6 @@ import { expect, test } from "vitest";
 import type { CallKey, Invoke } from "../../src/core/call.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { JsonObject } from "../../src/core/json.ts";
-import type { LogFields, Logger } from "../../src/core/logger.ts";
 import type { Step, ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition } from "../../src/core/tool.ts";
 import { createPipelineSteps } from "../../src/pipeline/index.ts";
@@ -14,7 +13,18 @@ import { ledgerStep } from "../../src/pipeline/steps/ledger.ts";
 import { createValidateArgumentsStep } from "../../src/pipeline/steps/validate-arguments.ts";
 import { testStepConformance } from "../conformance/step.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
-import { collect, invokeOf, makeCall, makeContext, makeTool, never, POLICY, RESULT } from "./fixtures.ts";
+import {
+  collect,
+  invokeOf,
+  makeCall,
+  makeContext,
+  makeTool,
+  never,
+  POLICY,
+  RESULT,
+  type RecordedLine,
+  recordingLogger,
+} from "./fixtures.ts";
 
 const checker = createSchemaChecker({ maxCompiled: 10 });
 
@@ -25,6 +35,7 @@ test("the steps stand in this order", () => {
     ["idempotency_field", "call"],
     ["reconcile", "call"],
     ["deadline", "call"],
+    ["retry", "call"],
     ["concurrency", "attempt"],
     ["ledger", "attempt"],
   ]);
@@ -36,7 +47,7 @@ for (const step of createPipelineSteps({ checker })) {
   testStepConformance({
     step,
     tool: makeTool(),
-    policy: { ...POLICY, concurrencyLimit: 100 },
+    policy: { ...POLICY, retry: { ...POLICY.retry, maxRetries: 3 }, concurrencyLimit: 100 },
     config: step.name === "idempotency_field" ? "request_id" : undefined,
     call: makeCall(),
     makeContext: (signal) => makeContext({ signal, key: keyOf("k1") }),
@@ -55,27 +66,6 @@ function keyOf(value: string, claim: () => Promise<void> = async () => undefined
   return key;
 }
 
-interface Line {
-  readonly level: string;
-  readonly message: string;
-  readonly fields: LogFields;
-}
-
-function recordingLogger(lines: Line[]): Logger {
-  const write =
-    (level: string) =>
-    (message: string, fields: LogFields = {}) => {
-      lines.push({ level, message, fields });
-    };
-  return {
-    debug: write("debug"),
-    info: write("info"),
-    warn: write("warn"),
-    error: write("error"),
-    child: () => recordingLogger(lines),
-  };
-}
-
 function path(step: Step, tool: ToolDefinition = makeTool(), clock = createFakeClock()) {
   const interceptor = step.compile(tool, POLICY, { clock }, undefined);
   if (interceptor === undefined) throw new Error("not in the path");
@@ -83,7 +73,7 @@ function path(step: Step, tool: ToolDefinition = makeTool(), clock = createFakeC
 }
 
 test("a call is on record with its start, its end and what came of it [S2-81]", async () => {
-  const lines: Line[] = [];
+  const lines: RecordedLine[] = [];
   const clock = createFakeClock();
   const adapter: Invoke = async function* () {
     await new Promise<void>((resolve) => void clock.after(12.5, resolve));
@@ -106,7 +96,7 @@ test("a call is on record with its start, its end and what came of it [S2-81]", 
 });
 
 test("a tool's own no is on record as failure with its reason and attempts", async () => {
-  const lines: Line[] = [];
+  const lines: RecordedLine[] = [];
   const failure = {
     reason: "UPSTREAM_STATUS",
     message: "HTTP 404",
@@ -123,7 +113,7 @@ test("a tool's own no is on record as failure with its reason and attempts", asy
 });
 
 test("an error is on record with its reason, and a fault of the gateway at level error with its cause", async () => {
-  const lines: Line[] = [];
+  const lines: RecordedLine[] = [];
   const context = makeContext({ logger: recordingLogger(lines) });
   const cause = new Error("socket closed");
   const lost = new GatewayError("UPSTREAM_ANSWER_LOST", "lost", {
@@ -152,7 +142,7 @@ test("an error is on record with its reason, and a fault of the gateway at level
 });
 
 test("refused arguments are on record without any of their values", async () => {
-  const lines: Line[] = [];
+  const lines: RecordedLine[] = [];
   const error = new GatewayError("ARGUMENTS_INVALID", 'got "hunter2"', { cause: new Error("hunter2") });
   const failing: Invoke = async function* () {
     throw error;
@@ -164,7 +154,7 @@ test("refused arguments are on record without any of their values", async () => 
 });
 
 test("a reader that goes away before the end is on record", async () => {
-  const lines: Line[] = [];
+  const lines: RecordedLine[] = [];
   const adapter = invokeOf({ type: "upstream-delta", text: "a" }, RESULT);
   for await (const _ of path(auditStep)(makeCall(), makeContext({ logger: recordingLogger(lines) }), adapter)) break;
   expect(lines[1]).toMatchObject({ message: "tool-call-end", fields: { outcome: "left" } });

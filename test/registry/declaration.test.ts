@@ -35,6 +35,7 @@ test("E1 loads as written, with every field where it belongs [S2-21] [S2-22] [S2
     effectClass: "read",
     upstream: "https://api.example.com",
     group: undefined,
+    retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
     concurrencyLimit: undefined,
   });
 });
@@ -70,10 +71,7 @@ test("E3: timeouts are in force, and what is not yet is refused by name with its
   const timeout = "timeout: { connect: 3s, read: 10s }\n";
   const rest =
     "retry: { max_retries: 3, backoff: exponential, max_backoff: 30s }\ncircuit_breaker: { failure_threshold: 5, reset_timeout: 60s }\nconcurrency_limit: 10\n";
-  expect(problems(ORDER_STATUS + timeout + rest)).toEqual([
-    "24:1 `retry` is not supported yet: remove it",
-    "25:1 `circuit_breaker` is not supported yet: remove it",
-  ]);
+  expect(problems(ORDER_STATUS + timeout + rest)).toEqual(["25:1 `circuit_breaker` is not supported yet: remove it"]);
   expect(declare(ORDER_STATUS + timeout).policy.timeouts).toEqual({ connectMs: 3_000, readMs: 10_000, idleMs: 10_000 });
 });
 
@@ -180,7 +178,7 @@ params:
 labels: [x]
 timeout: {connect: 3, total: 1000h}
 result: {max_length: 0}
-retry: {}
+cache: {}
 `;
   const found = problems(text);
   expect(found.map((line) => line.split(" ")[0])).toEqual([
@@ -287,10 +285,10 @@ test("the digest changes with what has an effect, and with nothing else", () => 
 });
 
 test("a refused declaration still tells its name, for whoever keeps the last good one", () => {
-  expect(parse(`${MINIMAL}retry: {}\n`)).toMatchObject({ ok: false, name: "t" });
+  expect(parse(`${MINIMAL}cache: {}\n`)).toMatchObject({ ok: false, name: "t" });
   expect(parse("name: [x]\n")).toMatchObject({ ok: false, name: undefined });
   expect(parse("name: t\nname: t\n")).toMatchObject({ ok: false, name: undefined });
-  expect(parse(`${MINIMAL}retry: {}\n`, { source: "api:t" })).toMatchObject({
+  expect(parse(`${MINIMAL}cache: {}\n`, { source: "api:t" })).toMatchObject({
     problems: [{ source: "api:t", line: 5, column: 1, lastGoodServing: false, note: false }],
   });
 });

@@ -147,6 +147,7 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       effectClass: "write",
       upstream: "http://127.0.0.1:1",
       group: undefined,
+      retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
       concurrencyLimit: undefined,
     },
     stepConfigs: new Map(),

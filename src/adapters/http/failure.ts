@@ -23,12 +23,16 @@ const TRANSIENT = new Set([408, 425, 429, 500, 502, 503, 504]);
 export function statusFailure(answer: Answer, body: Buffer, clock: Clock): UpstreamResult {
   const { status } = answer.head;
   const words = upstreamWords(body, answer.media);
+  const transient = TRANSIENT.has(status);
+  const retryAfterMs = transient ? waitAskedFor(answer.head, clock) : undefined;
   const failure: ToolFailure = {
     reason: reasonOf(status),
-    message: `${headline(answer)}${words === "" ? "" : `: ${words}`}${waitHint(answer.head, clock)}`,
+    message: `${headline(answer)}${words === "" ? "" : `: ${words}`}${waitHint(retryAfterMs)}`,
     upstreamCode: status,
     // What may have been done already is not safe to do again.
-    retryable: TRANSIENT.has(status) && answer.effect !== "unknown",
+    retryable: transient && answer.effect !== "unknown",
+    transient,
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
     upstreamFault: status >= 500 || status === 408,
   };
   return { content: [], failure, upstreamCode: status, effect: answer.effect };
@@ -71,11 +75,21 @@ function headline({ config, head, redirectRefused }: Answer): string {
   return `${name}: the upstream answered HTTP ${status}`;
 }
 
-function waitHint(head: AnswerHead, clock: Clock): string {
-  const retryAfter = headerOf(head, "retry-after");
-  if (retryAfter === undefined || (head.status !== 429 && head.status !== 503)) return "";
-  const waitMs = /^\d+$/.test(retryAfter) ? Number(retryAfter) * 1_000 : Date.parse(retryAfter) - clock.now();
-  return Number.isFinite(waitMs) ? `; retry after ${Math.max(0, Math.ceil(waitMs / 1_000))} s` : "";
+/**
+ * The wait that an answer asks for, as seconds or as a date; `undefined` where it asks for none that can be read.
+ * Source: RFC 9110, 10.2.3.
+ */
+function waitAskedFor(head: AnswerHead, clock: Clock): number | undefined {
+  const retryAfter = headerOf(head, "retry-after")?.trim();
+  if (retryAfter === undefined) return undefined;
+  if (/^\d{1,10}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
+  // A date begins with the name of its day; whatever else there is, such as -1 or 1.5, JavaScript takes for a year.
+  const waitMs = /^[A-Za-z]/.test(retryAfter) ? Date.parse(retryAfter) - clock.now() : Number.NaN;
+  return Number.isNaN(waitMs) ? undefined : Math.max(0, waitMs);
+}
+
+function waitHint(waitMs: number | undefined): string {
+  return waitMs === undefined ? "" : `; retry after ${Math.ceil(waitMs / 1_000)} s`;
 }
 
 /** The upstream's own words about what is wrong, in one line; empty where there are none for people. */

@@ -358,15 +358,20 @@ test("a failure in an odd charset or coding still tells its status", async () =>
 });
 
 test.for([
-  ["2", "; retry after 2 s"],
-  ["Thu, 01 Jan 2026 00:00:05 GMT", "; retry after 5 s"],
-  ["soon", ""],
-] as const)("Retry-After %s is told in seconds", async ([header, hint]) => {
+  ["2", "; retry after 2 s", 2_000],
+  ["Thu, 01 Jan 2026 00:00:05 GMT", "; retry after 5 s", 5_000],
+  ["Thu, 01 Jan 1970 00:00:00 GMT", "; retry after 0 s", 0],
+  ["soon", "", undefined],
+  ["-1", "", undefined],
+  ["1.5", "", undefined],
+  ["9".repeat(400), "", undefined],
+] as const)("Retry-After %s is told in seconds, and handed on [U-D09]", async ([header, hint, waitMs]) => {
   const clock = createFakeClock(Date.UTC(2026, 0, 1));
   const { result } = await answered((response) => void response.writeHead(429, { "retry-after": header }).end(), {
     clock,
   });
   expect(result?.failure?.message).toBe(`order_status: the upstream asks to slow down (HTTP 429)${hint}`);
+  expect(result?.failure?.retryAfterMs).toBe(waitMs);
 });
 
 test("hints count more than the method for what a call may have changed", async () => {
