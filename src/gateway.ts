@@ -76,6 +76,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const settings = new LiveSettings(config);
   const steps = createPipelineSteps({
     checker,
+    changed: (affected) => registry.lookAgain(affected),
     ...(options.injectFaults === true ? { faults: () => settings.faults } : {}),
   });
   const grammar = createDeclarationGrammar({
@@ -89,7 +90,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const lock = await lockFolder(config.state.folder, clock);
   if (lock === undefined) logger.warn("state-folder-not-writable", { folder: config.state.folder });
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose });
+  const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose, steps });
   const kept = keepCalls(config, { clock, logger });
   const shared = { registry, kept, clock, logger };
   const door = createFrontDoor({
@@ -110,6 +111,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await registry[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
     await lock?.[Symbol.asyncDispose]();
+    for (const step of steps) step[Symbol.dispose]?.();
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
     const changes = settings.take(next);

@@ -42,6 +42,31 @@ export const POLICY_SETTINGS = {
     },
     standard: 0.2,
   },
+  "circuit_breaker.enabled": {
+    schema: { type: "boolean", description: "Whether a tool whose upstream keeps failing is paused." },
+    standard: true,
+  },
+  "circuit_breaker.failure_threshold": {
+    schema: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_000,
+      description: "Faults of the upstream in a row after which no call is let through.",
+    },
+    standard: 5,
+  },
+  "circuit_breaker.reset_timeout": duration(
+    "60s",
+    [1, 24 * HOUR],
+    "How long no call is let through; then one is, and shows whether the upstream works again.",
+  ),
+  "circuit_breaker.scope": {
+    schema: {
+      enum: ["tool", "upstream"],
+      description: "Whose faults count: the tool's own, or those of all tools of its upstream with the same settings.",
+    },
+    standard: "tool",
+  },
   concurrency_limit: {
     schema: {
       type: "integer",
@@ -67,6 +92,7 @@ export const GROUP_SETTINGS = {
 
 /** What a policy with keys below it is for. */
 export const POLICY_SECTIONS: Readonly<Record<string, string>> = {
+  circuit_breaker: "Leaves an upstream alone that keeps failing.",
   retry: "Repeated attempts, where they are safe: what surely did nothing, what only reads, what may run twice.",
 };
 

@@ -192,6 +192,13 @@ export const ERROR_CATALOGUE = {
     meaning: "As many calls of the tool or its group run as its limit allows, and the line of those that wait is full.",
     mend: "Call again later, or raise `concurrency_limit` of the tool or `max_parallel_calls` of the group.",
   },
+  CIRCUIT_OPEN: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning:
+      "The upstream failed so many times in a row that it is left alone for a while. The text says what it did last and when it is tried again.",
+    mend: "Call again after the time in RetryInfo, and look at the upstream. The upstream was not reached.",
+  },
   GATEWAY_STOPPING: {
     status: "UNAVAILABLE",
     retryable: true,

@@ -2,7 +2,7 @@ import type { AttemptTimeouts } from "./adapter.ts";
 import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "./call.ts";
 import type { Clock } from "./clock.ts";
 import type { JsonObject } from "./json.ts";
-import type { ToolDefinition } from "./tool.ts";
+import type { Availability, ToolDefinition } from "./tool.ts";
 
 /** Wraps a call. First in the list is outermost. */
 export type Interceptor = (call: ToolCall, context: CallContext, next: Invoke) => AsyncIterable<UpstreamEvent>;
@@ -32,6 +32,19 @@ export interface RetryPolicy {
   readonly budget: number;
 }
 
+/** When a failing upstream is left alone. */
+export interface CircuitBreakerPolicy {
+  /** Faults in a row after which no attempt is made for a while. */
+  readonly failureThreshold: number;
+  /** How long, until one attempt tries whether the upstream works again. */
+  readonly resetTimeoutMs: number;
+  /** Whose faults count: the tool's, or those of all tools of its upstream with these settings. */
+  readonly scope: "tool" | "upstream";
+}
+
+/** Tools that something concerns: one by its name, or all of an upstream. */
+export type Affected = { readonly tool: string } | { readonly upstream: string };
+
 /** Policy of a tool after the declaration, the gateway's defaults and the built-in ones are merged. */
 export interface ToolPolicy {
   /** Longest a whole call may take. */
@@ -42,6 +55,8 @@ export interface ToolPolicy {
   readonly upstream: string;
   readonly group: GroupPolicy | undefined;
   readonly retry: RetryPolicy;
+  /** Absent: none. */
+  readonly circuitBreaker: CircuitBreakerPolicy | undefined;
   /** Most calls of the tool at a time; absent: no limit. */
   readonly concurrencyLimit: number | undefined;
 }
@@ -51,8 +66,8 @@ export interface StepDeps {
   readonly clock: Clock;
 }
 
-/** One policy of the pipeline. */
-export interface Step {
+/** One policy of the pipeline. Disposing it, where it can be, frees all that it keeps from call to call. */
+export interface Step extends Partial<Disposable> {
   /** Its name, and for a step with configuration the key of the declaration. */
   readonly name: string;
   /** `call`: once a call. `attempt`: once each attempt, inside retry. */
@@ -61,4 +76,8 @@ export interface Step {
   readonly configSchema?: JsonObject;
   /** Once per tool; `undefined`: not in this tool's path at all. `config` is the value of the step's key. */
   compile(tool: ToolDefinition, policy: ToolPolicy, deps: StepDeps, config: unknown): Interceptor | undefined;
+  /** Why calls of a tool have less of a chance now, where the step keeps them from passing. Asked on every List. */
+  availability?(tool: string, policy: ToolPolicy): Availability | undefined;
+  /** From now on a tool has this policy; `undefined`: it is gone. What is kept for another policy can be freed. */
+  settled?(tool: string, policy: ToolPolicy | undefined): void;
 }

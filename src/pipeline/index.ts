@@ -1,8 +1,9 @@
 import type { FaultPlan } from "../core/fault.ts";
-import type { Step } from "../core/step.ts";
+import type { Affected, Step } from "../core/step.ts";
 import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
+import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
 import { createFaultsStep } from "./steps/faults.ts";
@@ -17,6 +18,8 @@ export interface PipelineStepDeps {
   readonly checker: SchemaChecker;
   /** The faults in force. Absent: no fault is ever put into a call. */
   readonly faults?: () => FaultPlan;
+  /** Called when tools may have another availability. */
+  readonly changed?: (affected: Affected) => void;
 }
 
 /**
@@ -26,22 +29,23 @@ export interface PipelineStepDeps {
  * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
  * - deadline stands around retry: all attempts together end with it;
  * - retry is the last of the steps that run once a call: what stands inside it runs once an attempt;
+ * - circuit-breaker stands around concurrency: what it keeps back takes no slot and no place in a line;
  * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
  * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
  * - faults stands where the upstream does, for everything around it.
  */
-export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
-  const faults = deps.faults === undefined ? [] : [createFaultsStep(deps.faults)];
+export function createPipelineSteps({ checker, changed, faults }: PipelineStepDeps): readonly Step[] {
   const budgets = new RetryBudgets();
   return [
     auditStep,
-    createValidateArgumentsStep(deps.checker),
+    createValidateArgumentsStep(checker),
     idempotencyFieldStep,
     reconcileStep,
     deadlineStep,
     createRetryStep({ budgets }),
+    createCircuitBreakerStep((affected) => changed?.(affected)),
     createConcurrencyStep(),
     ledgerStep,
-    ...faults,
+    ...(faults === undefined ? [] : [createFaultsStep(faults)]),
   ];
 }

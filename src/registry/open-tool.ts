@@ -3,6 +3,7 @@ import type { CallContext, ToolCall, ToolEvent } from "../core/call.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { RepeatRules, ToolLease } from "../core/registry.ts";
+import type { Step } from "../core/step.ts";
 import type { Availability, ToolDefinition } from "../core/tool.ts";
 import type { Declaration } from "./declaration.ts";
 
@@ -17,10 +18,14 @@ export interface ComposedTool {
 /** Makes the path of a tool, once per version and not before somebody needs it. */
 export type ComposeTool = (declaration: Declaration, definition: ToolDefinition, upstream: Upstream) => ComposedTool;
 
+/** What the registry knows of a pipeline's step. */
+export type StandingStep = Pick<Step, "availability" | "settled">;
+
 /** What an open tool needs from outside. */
 export interface OpenToolDeps {
   readonly compose: ComposeTool;
   readonly logger: Logger;
+  readonly steps: readonly StandingStep[];
   /** Called once when the upstream has been disposed. */
   onClosed(tool: OpenTool): void;
 }
@@ -48,6 +53,18 @@ export class OpenTool {
 
   get upstream(): Upstream {
     return this.#upstream;
+  }
+
+  /** Whether a call has a chance now: what the upstream says, else what a step of the pipeline does. */
+  get availability(): Availability {
+    const own = this.#upstream.availability();
+    if (own.state !== "ready") return own;
+    const { tool, policy } = this.declaration;
+    for (const step of this.#deps.steps) {
+      const standing = step.availability?.(tool.name, policy);
+      if (standing !== undefined) return standing;
+    }
+    return own;
   }
 
   /**

@@ -4,7 +4,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import { didYouMean } from "../core/nearest.ts";
-import type { GroupPolicy, RetryPolicy, ToolPolicy } from "../core/step.ts";
+import type { CircuitBreakerPolicy, GroupPolicy, RetryPolicy, ToolPolicy } from "../core/step.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 
 /** Where a policy's value came from, most specific first. */
@@ -22,7 +22,7 @@ export interface ResolvedPolicies {
   readonly group: string | undefined;
   /** By dotted key; what is set on no level is absent. */
   readonly resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>;
-  readonly policy: Pick<ToolPolicy, "group" | "retry" | "concurrencyLimit">;
+  readonly policy: Pick<ToolPolicy, "group" | "retry" | "circuitBreaker" | "concurrencyLimit">;
   /** All that has an effect, for the digest of a declaration. */
   readonly facts: JsonObject;
   readonly issues: readonly ConfigIssue[];
@@ -64,6 +64,7 @@ export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults)
     policy: {
       group: groupPolicy(group, shared),
       retry: retryPolicy(resolved),
+      circuitBreaker: circuitBreakerPolicy(resolved),
       concurrencyLimit: number(resolved, "concurrency_limit"),
     },
     facts: {
@@ -100,6 +101,15 @@ function retryPolicy(resolved: Resolved): RetryPolicy {
     maxBackoffMs: number(resolved, "retry.max_backoff") ?? 0,
     budget: number(resolved, "retry.budget") ?? 0,
   };
+}
+
+function circuitBreakerPolicy(resolved: Resolved): CircuitBreakerPolicy | undefined {
+  const failureThreshold = number(resolved, "circuit_breaker.failure_threshold");
+  const resetTimeoutMs = number(resolved, "circuit_breaker.reset_timeout");
+  const enabled = resolved.get("circuit_breaker.enabled")?.value === true;
+  if (!enabled || failureThreshold === undefined || resetTimeoutMs === undefined) return undefined;
+  const scope = resolved.get("circuit_breaker.scope")?.value === "upstream" ? "upstream" : "tool";
+  return { failureThreshold, resetTimeoutMs, scope };
 }
 
 function number(resolved: Resolved, key: PolicyKey): number | undefined {

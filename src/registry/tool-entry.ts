@@ -36,7 +36,7 @@ export class ToolEntry implements ToolView {
     if (!this.definition.enabled) {
       return { state: "disabled", reason: `\`enabled: false\` in ${this.definition.source}` };
     }
-    return this.open?.upstream.availability() ?? READY;
+    return this.open?.availability ?? READY;
   }
 }
 

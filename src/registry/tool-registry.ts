@@ -16,11 +16,12 @@ import type {
 } from "../core/registry.ts";
 import type { SecretSource } from "../core/secrets.ts";
 import { raceSignal } from "../core/signal.ts";
+import type { Affected } from "../core/step.ts";
 import type { RegistrationStore } from "../core/store.ts";
 import type { ParseDeclaration } from "./declaration-source.ts";
 import { diagnose } from "./diagnose.ts";
 import { FolderSource } from "./folder-source.ts";
-import type { ComposeTool } from "./open-tool.ts";
+import type { ComposeTool, StandingStep } from "./open-tool.ts";
 import { Registrations } from "./registrations.ts";
 import { toolDisabled, toolNotFound } from "./registry-errors.ts";
 import type { ToolEntry } from "./tool-entry.ts";
@@ -40,6 +41,8 @@ export interface RegistryDeps {
   readonly store: RegistrationStore;
   readonly parse: ParseDeclaration;
   readonly compose: ComposeTool;
+  /** The pipeline's steps, for what they know of tools between calls. Default none. */
+  readonly steps?: readonly StandingStep[];
 }
 
 /** The tools of the gateway, from the watched folder and from registrations. */
@@ -52,6 +55,8 @@ export interface Registry extends ToolRegistry, AsyncDisposable {
   start(signal: AbortSignal): Promise<void>;
   /** Reads all declarations anew with what `parse` makes of them now; those it makes the same of stay as they are. */
   readAgain(): Promise<void>;
+  /** To be called when something outside of upstreams gave tools another availability. */
+  lookAgain(affected: Affected): void;
 }
 
 /** Makes a registry; it is empty until it is started. Disposing it closes all upstreams, those of running calls too. */
@@ -72,7 +77,7 @@ class FolderAndApiRegistry implements Registry {
     const { clock, logger, parse } = deps;
     this.#deps = deps;
     this.#upstreams = new Upstreams(deps);
-    this.#table = new ToolTable({ clock, upstreams: this.#upstreams });
+    this.#table = new ToolTable({ clock, upstreams: this.#upstreams, steps: deps.steps ?? [] });
     this.#registrations = new Registrations({ ...deps, table: this.#table });
     this.#source = new FolderSource({ clock, logger, parse, table: this.#table });
     this.#folder = new WatchedFolder(deps.tools, { clock, logger, apply: (changes) => this.#source.apply(changes) });
@@ -88,6 +93,10 @@ class FolderAndApiRegistry implements Registry {
   async readAgain(): Promise<void> {
     this.#folder.readAgain();
     await this.#registrations.readAgain();
+  }
+
+  lookAgain(affected: Affected): void {
+    this.#table.lookAgain(affected);
   }
 
   list(principal: Principal): ToolListing {
@@ -131,8 +140,11 @@ class FolderAndApiRegistry implements Registry {
   }
 
   explain(name: string, _principal: Principal): ToolExplanation {
-    const { claim, open, definition } = this.#find(name);
-    return { definition, values: claim.declaration.explained, steps: open?.composed(definition).steps ?? [] };
+    const { claim, open, definition, availability } = this.#find(name);
+    const { state, reason } = availability;
+    const standing = state === "ready" ? [] : [{ key: "state", value: `${state}: ${reason}`, origin: "now" }];
+    const values = [...claim.declaration.explained, ...standing];
+    return { definition, values, steps: open?.composed(definition).steps ?? [] };
   }
 
   diagnose(signal: AbortSignal): Promise<readonly CheckResult[]> {

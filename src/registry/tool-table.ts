@@ -1,10 +1,11 @@
 import type { Clock } from "../core/clock.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import type { Affected } from "../core/step.ts";
 import { ChangeLog } from "./change-log.ts";
 import { Claims, type Holder } from "./claims.ts";
 import type { Declaration } from "./declaration.ts";
 import { AliasTable } from "./names.ts";
-import type { OpenTool } from "./open-tool.ts";
+import type { OpenTool, StandingStep } from "./open-tool.ts";
 import { conflictProblem, openProblem, sameProblems } from "./problems.ts";
 import { Snapshot } from "./snapshot.ts";
 import { buildDefinition, type Claim, sameDefinition, ToolEntry } from "./tool-entry.ts";
@@ -50,11 +51,19 @@ interface Served {
   readonly open: OpenTool | undefined;
 }
 
+/** What a table works with. */
+export interface ToolTableDeps {
+  readonly clock: Clock;
+  readonly upstreams: Upstreams;
+  readonly steps: readonly StandingStep[];
+}
+
 /** Everything the registry knows: who declares what, what serves, what is wrong, what changed when. */
 export class ToolTable {
   readonly log: ChangeLog;
   readonly #clock: Clock;
   readonly #upstreams: Upstreams;
+  readonly #steps: readonly StandingStep[];
   readonly #claims = new Claims();
   readonly #aliases = new AliasTable();
   readonly #sources = new Map<string, SourceState>();
@@ -65,9 +74,10 @@ export class ToolTable {
   #flush: NodeJS.Immediate | undefined;
   #snapshot = Snapshot.empty;
 
-  constructor(deps: { readonly clock: Clock; readonly upstreams: Upstreams }) {
+  constructor(deps: ToolTableDeps) {
     this.#clock = deps.clock;
     this.#upstreams = deps.upstreams;
+    this.#steps = deps.steps;
     // Microseconds since the epoch: above what an earlier run counted up to, and an exact double until the year 2255.
     this.log = new ChangeLog(deps.clock.now() * 1000);
   }
@@ -251,7 +261,10 @@ export class ToolTable {
     for (const name of renamed) changes.set(name, this.#entryOf(name, before.named(name)));
     for (const [name, next] of staged) changes.set(name, this.#entryOf(name, next));
     this.#snapshot = before.withTools(changes);
-    for (const [name, entry] of changes) this.#record(name, before.named(name), entry);
+    for (const [name, entry] of changes) {
+      for (const step of this.#steps) step.settled?.(name, entry?.claim.declaration.policy);
+      this.#record(name, before.named(name), entry);
+    }
   }
 
   #entryOf(name: string, served: Served | undefined): ToolEntry | undefined {
@@ -297,6 +310,15 @@ export class ToolTable {
       problems.push({ source, line: 0, column: 0, message: openFailure, lastGoodServing: serving, note: false });
     }
     return problems;
+  }
+
+  /** Tells watchers of tools that have another availability by now. */
+  lookAgain(affected: Affected): void {
+    const concerned =
+      "tool" in affected
+        ? [this.#snapshot.named(affected.tool)]
+        : this.#snapshot.tools.filter(({ claim }) => claim.declaration.policy.upstream === affected.upstream);
+    for (const entry of concerned) if (entry?.open !== undefined) this.#availabilityChanged(entry.open);
   }
 
   #availabilityChanged(tool: OpenTool): void {

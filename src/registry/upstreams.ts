@@ -5,7 +5,7 @@ import type { Logger } from "../core/logger.ts";
 import type { SecretSource } from "../core/secrets.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { Declaration } from "./declaration.ts";
-import { type ComposeTool, OpenTool } from "./open-tool.ts";
+import { type ComposeTool, OpenTool, type StandingStep } from "./open-tool.ts";
 
 /** Longest an adapter may take to open an upstream; it must not wait for a remote side, so this is never near. */
 const OPEN_LIMIT_MS = 10_000;
@@ -16,6 +16,7 @@ export interface UpstreamsDeps {
   readonly logger: Logger;
   readonly secrets: SecretSource;
   readonly compose: ComposeTool;
+  readonly steps?: readonly StandingStep[];
 }
 
 /** All upstreams that are open, those of replaced versions included. */
@@ -36,7 +37,7 @@ export class Upstreams implements AsyncDisposable {
    * @throws GatewayError whatever goes wrong.
    */
   async open(declaration: Declaration, changed: (tool: OpenTool) => void): Promise<OpenTool> {
-    const { clock, secrets, compose } = this.#deps;
+    const { clock, secrets, compose, steps = [] } = this.#deps;
     const { adapter, config, tool } = declaration;
     const logger = this.#deps.logger.child({ tool: tool.name });
     const teller = new Teller(changed);
@@ -51,7 +52,7 @@ export class Upstreams implements AsyncDisposable {
     try {
       const upstream = await raceSignal(opening, link.signal);
       link.signal.throwIfAborted();
-      const opened = new OpenTool(declaration, upstream, { compose, logger, onClosed: this.#forget });
+      const opened = new OpenTool(declaration, upstream, { compose, logger, steps, onClosed: this.#forget });
       this.#open.add(opened);
       teller.opened = opened;
       return opened;

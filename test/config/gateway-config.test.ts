@@ -66,6 +66,18 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "defaults.retry.initial_backoff": ["2s", "defaults.policies", new Map([["retry.initial_backoff", 2_000]])],
   "defaults.retry.max_backoff": ["1m", "defaults.policies", new Map([["retry.max_backoff", 60_000]])],
   "defaults.retry.budget": ["0.5", "defaults.policies", new Map([["retry.budget", 0.5]])],
+  "defaults.circuit_breaker.enabled": ["false", "defaults.policies", new Map([["circuit_breaker.enabled", false]])],
+  "defaults.circuit_breaker.failure_threshold": [
+    "3",
+    "defaults.policies",
+    new Map([["circuit_breaker.failure_threshold", 3]]),
+  ],
+  "defaults.circuit_breaker.reset_timeout": [
+    "30s",
+    "defaults.policies",
+    new Map([["circuit_breaker.reset_timeout", 30_000]]),
+  ],
+  "defaults.circuit_breaker.scope": ["upstream", "defaults.policies", new Map([["circuit_breaker.scope", "upstream"]])],
   "defaults.concurrency_limit": ["7", "defaults.policies", new Map([["concurrency_limit", 7]])],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "defaults.pool.max_connections": ["7", "defaults.pool.maxConnections", 7],

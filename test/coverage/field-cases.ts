@@ -51,8 +51,6 @@ export const ARGUMENTS: Readonly<Record<string, Behaviour>> = {
   "A-D04": { text: "A cut result is well-formed, within its limit and says so" },
   "A-D05": {
     text: "A business error in a success envelope is a failure with its code and words",
-    rest: "that it opens no breaker",
-    waits: ["circuit breaker"],
   },
   "A-D06": { text: "Foreign keywords and formats of a schema are passed over" },
   "A-D07": { text: "Tools that share an `$id` are each checked by their own schema" },
@@ -145,10 +143,10 @@ export const SERVERS: Readonly<Record<string, Behaviour>> = {
 
 /** What goes wrong between gateway and upstream. */
 export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
-  "R-D01": { text: "Nothing reconnects or retries without pause", waits: ["retry", "MCP"] },
-  "R-D02": { text: "A breaker counts faults of the upstream alone", waits: ["circuit breaker"] },
-  "R-D03": { text: "A breaker that tries again lets few calls through", waits: ["circuit breaker"] },
-  "R-D04": { text: "No timer keeps a process alive", waits: ["circuit breaker"] },
+  "R-D01": { text: "Nothing reconnects or retries without pause", rest: "MCP servers", waits: ["MCP"] },
+  "R-D02": { text: "A breaker counts faults of the upstream alone" },
+  "R-D03": { text: "A breaker that tries again lets few calls through" },
+  "R-D04": { text: "No timer keeps a process alive" },
   "R-D05": { text: "A lost answer never doubles a write", rest: "MCP tools", waits: ["MCP"] },
   "R-D06": { text: "All attempts share one deadline" },
   "R-D07": {

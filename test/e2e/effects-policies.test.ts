@@ -20,7 +20,12 @@ interface Difference {
 }
 
 /** Retries by which a key of `retry` shows. */
-const RETRIES = { "retry.max_retries": 1, "retry.backoff": "fixed", "retry.initial_backoff": "1ms" };
+const RETRIES = {
+  "retry.max_retries": 1,
+  "retry.backoff": "fixed",
+  "retry.initial_backoff": "1ms",
+  "circuit_breaker.enabled": false,
+};
 
 /** Each policy with what shows that it has an effect, on whatever level it is set. */
 const POLICIES: Readonly<Record<PolicyKey, Difference>> = {
@@ -52,6 +57,33 @@ const POLICIES: Readonly<Record<PolicyKey, Difference>> = {
     status: 503,
     see: requestsOf(Array.from({ length: 12 }, () => "one")),
     seen: [12 + 10, 12 + 12],
+  },
+  "circuit_breaker.enabled": {
+    values: [true, false],
+    beside: { "circuit_breaker.failure_threshold": 2 },
+    status: 503,
+    see: requestsInTurn(["one", "one", "one", "one"]),
+    seen: [2, 4],
+  },
+  "circuit_breaker.failure_threshold": {
+    values: [2, 3],
+    status: 503,
+    see: requestsInTurn(["one", "one", "one", "one"]),
+    seen: [2, 3],
+  },
+  "circuit_breaker.reset_timeout": {
+    values: ["61ms", "67ms"],
+    beside: { "circuit_breaker.failure_threshold": 1 },
+    status: 503,
+    see: waitsAmong([61, 67]),
+    seen: [[61], [67]],
+  },
+  "circuit_breaker.scope": {
+    values: ["tool", "upstream"],
+    beside: { "circuit_breaker.failure_threshold": 1 },
+    status: 503,
+    see: requestsInTurn(["one", "two", "one", "two"]),
+    seen: [2, 1],
   },
   concurrency_limit: { values: [2, 3], see: callTogether(["one", "one", "one", "one"]), seen: [2, 3] },
 };
@@ -112,6 +144,14 @@ function callTogether(names: readonly string[]): Difference["see"] {
 function requestsOf(names: readonly string[]): Difference["see"] {
   return async ({ client }, upstream) => {
     await Promise.all(names.map((name) => client.call(name)));
+    return upstream.requests;
+  };
+}
+
+/** How many requests the upstream got for these calls, one after the other, whatever comes of them. */
+function requestsInTurn(names: readonly string[]): Difference["see"] {
+  return async ({ client }, upstream) => {
+    for (const name of names) await client.call(name).catch(() => undefined);
     return upstream.requests;
   };
 }

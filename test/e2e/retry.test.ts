@@ -1,57 +1,9 @@
-import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { Effect, ToolErrorDetailSchema } from "../../gen/toolgate/v1/errors_pb.ts";
-import { type OpenGateway, openGateway, temporaryFolder } from "./effects-gateway.ts";
 import { reasonOf } from "./gateway-client.ts";
-
-type Respond = (request: IncomingMessage, response: ServerResponse, nth: number) => void;
-
-interface Setting extends AsyncDisposable {
-  readonly gateway: OpenGateway;
-  /** When each request came, in milliseconds. */
-  readonly requests: readonly number[];
-}
-
-/** A gateway with the tool `one`, whose upstream answers as the test says. */
-async function start(tool: Readonly<Record<string, unknown>>, respond: Respond): Promise<Setting> {
-  const running = new AsyncDisposableStack();
-  const requests: number[] = [];
-  const server = createServer((request, response) => {
-    requests.push(performance.now());
-    respond(request, response, requests.length);
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  running.defer(async () => {
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
-  });
-  const address = server.address();
-  const folder = running.use(await temporaryFolder());
-  const declaration = {
-    name: "one",
-    description: "用于检查重试 shows what is tried again",
-    type: "http",
-    endpoint: `http://127.0.0.1:${typeof address === "object" ? address?.port : ""}/`,
-    ...tool,
-  };
-  const gateway = running.use(
-    await openGateway({ folder: folder.path, files: { "tools/one.yaml": JSON.stringify(declaration) } }),
-  );
-  return { gateway, requests, [Symbol.asyncDispose]: () => running.disposeAsync() };
-}
-
-function sendJson(
-  response: ServerResponse,
-  status: number,
-  value: unknown,
-  headers: Record<string, string> = {},
-): void {
-  response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(value));
-}
+import { sendJson, startOneTool } from "./one-tool.ts";
 
 async function failing(work: Promise<unknown>): Promise<ConnectError> {
   const error = await work.catch((thrown: unknown) => ConnectError.from(thrown));
@@ -61,7 +13,7 @@ async function failing(work: Promise<unknown>): Promise<ConnectError> {
 const QUICK = { max_retries: 3, backoff: "fixed", initial_backoff: "1ms" };
 
 test("an upstream that recovers is tried until it does, and the answer says how often [S2-60]", async () => {
-  await using setting = await start({ retry: QUICK }, (_request, response, nth) =>
+  await using setting = await startOneTool({ retry: QUICK }, (_request, response, nth) =>
     sendJson(response, nth < 3 ? 503 : 200, { nth }),
   );
   const { result, stats } = await setting.gateway.client.call("one");
@@ -71,7 +23,7 @@ test("an upstream that recovers is tried until it does, and the answer says how 
 });
 
 test("an upstream that stays down is tried as often as declared, and no more [S2-60]", async () => {
-  await using setting = await start({ retry: QUICK }, (_request, response) => sendJson(response, 503, {}));
+  await using setting = await startOneTool({ retry: QUICK }, (_request, response) => sendJson(response, 503, {}));
   const { result, stats } = await setting.gateway.client.call("one");
   expect(result?.failure).toMatchObject({
     reason: "UPSTREAM_STATUS",
@@ -83,7 +35,7 @@ test("an upstream that stays down is tried as often as declared, and no more [S2
 
 test("a write whose answer was lost happened once, and the error says that its outcome is unknown [R-D05, S2-73]", async () => {
   let commits = 0;
-  await using setting = await start({ method: "POST", retry: QUICK }, (request): void => {
+  await using setting = await startOneTool({ method: "POST", retry: QUICK }, (request): void => {
     commits += 1;
     request.socket.destroy();
   });
@@ -94,7 +46,7 @@ test("a write whose answer was lost happened once, and the error says that its o
 });
 
 test("a write that breaks down with 503 happened at most once [R-D05]", async () => {
-  await using setting = await start({ method: "POST", retry: QUICK }, (_request, response) =>
+  await using setting = await startOneTool({ method: "POST", retry: QUICK }, (_request, response) =>
     sendJson(response, 503, {}),
   );
   const { stats } = await setting.gateway.client.call("one");
@@ -104,7 +56,7 @@ test("a write that breaks down with 503 happened at most once [R-D05]", async ()
 
 test("a tool that may run twice is tried again after its answer was lost [R-D05]", async () => {
   const tool = { method: "POST", hints: { idempotent: true }, retry: QUICK };
-  await using setting = await start(tool, (request, response, nth) => {
+  await using setting = await startOneTool(tool, (request, response, nth) => {
     if (nth === 1) request.socket.destroy();
     else sendJson(response, 200, { nth });
   });
@@ -114,7 +66,7 @@ test("a tool that may run twice is tried again after its answer was lost [R-D05]
 
 test("a tool's own no is final [A-D05]", async () => {
   const tool = { retry: QUICK, result: { success_field: "code", success_value: 0 } };
-  await using setting = await start(tool, (_request, response) => sendJson(response, 200, { code: 5001 }));
+  await using setting = await startOneTool(tool, (_request, response) => sendJson(response, 200, { code: 5001 }));
   const { result, stats } = await setting.gateway.client.call("one");
   expect(result?.failure?.reason).toBe("TOOL_FAILED");
   expect(stats?.attempts).toBe(1);
@@ -125,7 +77,7 @@ test.for([
   ["seconds", (): string => "2"],
   ["a date", (): string => new Date(Date.now() + 2_000).toUTCString()],
 ] as const)("Retry-After as %s is waited for [U-D09]", async ([, header]) => {
-  await using setting = await start({ retry: QUICK }, (_request, response, nth) =>
+  await using setting = await startOneTool({ retry: QUICK }, (_request, response, nth) =>
     sendJson(response, nth === 1 ? 429 : 200, {}, nth === 1 ? { "retry-after": header() } : {}),
   );
   const { stats } = await setting.gateway.client.call("one");
@@ -137,7 +89,7 @@ test.for([
 });
 
 test("a wait that goes beyond the deadline is not begun: the upstream's wish is told at once [U-D09, R-D06]", async () => {
-  await using setting = await start({ retry: QUICK, timeout: { total: "5s" } }, (_request, response) =>
+  await using setting = await startOneTool({ retry: QUICK, timeout: { total: "5s" } }, (_request, response) =>
     sendJson(response, 429, {}, { "retry-after": "20" }),
   );
   const startedAt = performance.now();
@@ -148,7 +100,7 @@ test("a wait that goes beyond the deadline is not begun: the upstream's wish is 
 
 test("all attempts share one deadline: the last is cut to what is left, and none begins after it [R-D06]", async () => {
   const tool = { retry: { max_retries: 3, initial_backoff: "100ms" }, timeout: { read: "2s" } };
-  await using setting = await start(tool, () => undefined);
+  await using setting = await startOneTool(tool, () => undefined);
   const { service } = setting.gateway.client;
   const startedAt = performance.now();
   const error = await failing(service.call({ invocation: { name: "one" } }, { timeoutMs: 3_000 }));
@@ -163,7 +115,7 @@ test("all attempts share one deadline: the last is cut to what is left, and none
 
 test("the tool's own deadline ends its attempts too, and the error tells how many were made [R-D06]", async () => {
   const tool = { retry: { max_retries: 9, initial_backoff: "1ms" }, timeout: { read: "300ms", total: "1s" } };
-  await using setting = await start(tool, () => undefined);
+  await using setting = await startOneTool(tool, () => undefined);
   const error = await failing(setting.gateway.client.call("one"));
   const { metadata, reason } = error.findDetails(ErrorInfoSchema)[0] ?? {};
   expect(reason).toMatch(/^(CALL_DEADLINE_EXCEEDED|UPSTREAM_TIMEOUT)$/);

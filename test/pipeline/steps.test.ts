@@ -28,7 +28,7 @@ import {
 
 const checker = createSchemaChecker({ maxCompiled: 10 });
 
-test("the steps stand in this order", () => {
+test("the steps stand in this order, each compiled and tested by itself [S2-11]", () => {
   expect(createPipelineSteps({ checker }).map(({ name, scope }) => [name, scope])).toEqual([
     ["audit", "call"],
     ["validate-arguments", "call"],
@@ -36,6 +36,7 @@ test("the steps stand in this order", () => {
     ["reconcile", "call"],
     ["deadline", "call"],
     ["retry", "call"],
+    ["circuit-breaker", "attempt"],
     ["concurrency", "attempt"],
     ["ledger", "attempt"],
   ]);

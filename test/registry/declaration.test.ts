@@ -37,6 +37,7 @@ test("E1 loads as written, with every field where it belongs [S2-21] [S2-22] [S2
     group: undefined,
     retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
     concurrencyLimit: undefined,
+    circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
   });
 });
 
@@ -67,12 +68,15 @@ test("`body` and `request_body` together are refused", () => {
   ]);
 });
 
-test("E3: timeouts are in force, and what is not yet is refused by name with its line [S2-57] [S2-58]", () => {
-  const timeout = "timeout: { connect: 3s, read: 10s }\n";
-  const rest =
-    "retry: { max_retries: 3, backoff: exponential, max_backoff: 30s }\ncircuit_breaker: { failure_threshold: 5, reset_timeout: 60s }\nconcurrency_limit: 10\n";
-  expect(problems(ORDER_STATUS + timeout + rest)).toEqual(["25:1 `circuit_breaker` is not supported yet: remove it"]);
-  expect(declare(ORDER_STATUS + timeout).policy.timeouts).toEqual({ connectMs: 3_000, readMs: 10_000, idleMs: 10_000 });
+test("E3 loads as it stands [S2-57] [S2-58]", () => {
+  const text =
+    "timeout: { connect: 3s, read: 10s }\nretry: { max_retries: 3, backoff: exponential, max_backoff: 30s }\ncircuit_breaker: { failure_threshold: 5, reset_timeout: 60s }\nconcurrency_limit: 10\n";
+  expect(declare(ORDER_STATUS + text).policy).toMatchObject({
+    timeouts: { connectMs: 3_000, readMs: 10_000, idleMs: 10_000 },
+    retry: { maxRetries: 3, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
+    circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
+    concurrencyLimit: 10,
+  });
 });
 
 test("E5, E6 and E7 are refused as not supported yet, naming their keys", () => {

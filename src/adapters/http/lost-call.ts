@@ -52,6 +52,7 @@ export function brokenConnection(call: LostCall, cause: Error | undefined): Gate
   const metadata = {
     tool: call.tool,
     code: codeOf(cause) ?? "CUT_SHORT",
+    phase: call.phase,
   };
   if (call.effect === "none") {
     return new GatewayError("UPSTREAM_UNREACHABLE", `${call.tool}: ${why.full}`, {

@@ -18,7 +18,7 @@ export interface RetryStepDeps {
 const PASSING: ReadonlySet<ErrorReason> = new Set(["UPSTREAM_TIMEOUT", "UPSTREAM_UNREACHABLE", "UPSTREAM_ANSWER_LOST"]);
 
 /** With these an attempt ended before the adapter had it. */
-const NOT_ATTEMPTED: ReadonlySet<ErrorReason> = new Set(["CONCURRENCY_LIMIT_REACHED"]);
+const NOT_ATTEMPTED: ReadonlySet<ErrorReason> = new Set(["CIRCUIT_OPEN", "CONCURRENCY_LIMIT_REACHED"]);
 
 /**
  * Tries a call again after a fault that may pass, where that is safe: surely nothing happened, or a second run of the
