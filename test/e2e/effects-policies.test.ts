@@ -261,7 +261,10 @@ test.for(Object.entries(SHARED))("`%s` of a group has an effect", async ([key, s
 test.for(Object.entries(POLICIES))(
   "`%s` changed in gateway.yaml while the gateway runs is in force for the calls that come",
   async ([key, policy]) => {
-    await using upstream = await Upstream.start();
+    const { beside = {}, status = 200 } = policy;
+    const others = Object.fromEntries(Object.entries(beside).filter(([name]) => name !== key));
+    const waits: number[] = [];
+    await using upstream = await Upstream.start(status);
     await using folder = await temporaryFolder();
     const tool = (name: string): string =>
       JSON.stringify({
@@ -269,22 +272,26 @@ test.for(Object.entries(POLICIES))(
         description: "用于检查策略 shows changed policies",
         type: "http",
         endpoint: upstream.url,
+        ...tree(others),
       });
     const [before, after] = policy.values;
     await using gateway = await openGateway({
       folder: folder.path,
       files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two") },
       settings: { defaults: nested(key, before) },
+      clock: notingClock(waits),
     });
     const etags = async (): Promise<readonly string[]> =>
       (await gateway.client.service.list({})).tools.map(({ etag }) => etag);
     const earlier = await etags();
-    expect(await policy.see(gateway, upstream)).toEqual(policy.seen[0]);
+    expect(await policy.see(gateway, upstream, waits)).toEqual(policy.seen[0]);
     await gateway.reconfigure({ defaults: nested(key, after) });
     const isOther = async (): Promise<boolean> => (await etags()).every((etag) => !earlier.includes(etag));
     await expect.poll(isOther, { timeout: 20_000 }).toBe(true);
     upstream.most = 0;
-    expect(await policy.see(gateway, upstream)).toEqual(policy.seen[1]);
+    upstream.requests = 0;
+    waits.length = 0;
+    expect(await policy.see(gateway, upstream, waits)).toEqual(policy.seen[1]);
   },
 );
 

@@ -79,7 +79,9 @@ function insteadOf(outcome: Exclude<FaultOutcome, "answer_lost">, { tool, readOn
   const metadata = { tool: tool.name };
   switch (outcome) {
     case "unreachable":
-      throw new GatewayError("UPSTREAM_UNREACHABLE", `${tool.name}: no connection, by an injected fault`, { metadata });
+      throw new GatewayError("UPSTREAM_UNREACHABLE", `${tool.name}: no connection, by an injected fault`, {
+        metadata: { ...metadata, phase: "connecting" },
+      });
     case "timeout":
       throw new GatewayError("UPSTREAM_TIMEOUT", `${tool.name}: no answer in time, by an injected fault`, {
         effect,
@@ -108,6 +110,7 @@ function failure(
         message: `${tool.name}: HTTP ${status}, by an injected fault`,
         upstreamCode: status,
         retryable,
+        transient: true,
         upstreamFault: status === 503,
       },
     },
@@ -116,7 +119,7 @@ function failure(
 
 function answerLost({ tool, readOnly }: Attempt): GatewayError {
   const text = `${tool.name}: the answer was cut short, by an injected fault`;
-  const metadata = { tool: tool.name };
+  const metadata = { tool: tool.name, phase: "answering" };
   return readOnly
     ? new GatewayError("UPSTREAM_UNREACHABLE", text, { metadata })
     : new GatewayError("UPSTREAM_ANSWER_LOST", text, { effect: "unknown", metadata });

@@ -17,8 +17,12 @@ export interface RetryStepDeps {
 /** Faults on the way to the upstream and back. All others are answers of the gateway's own, and stay what they are. */
 const PASSING: ReadonlySet<ErrorReason> = new Set(["UPSTREAM_TIMEOUT", "UPSTREAM_UNREACHABLE", "UPSTREAM_ANSWER_LOST"]);
 
-/** With these an attempt ended before the adapter had it. */
-const NOT_ATTEMPTED: ReadonlySet<ErrorReason> = new Set(["CIRCUIT_OPEN", "CONCURRENCY_LIMIT_REACHED"]);
+/** With these an attempt ended before anything was sent. */
+const NOT_ATTEMPTED: ReadonlySet<ErrorReason> = new Set([
+  "CIRCUIT_OPEN",
+  "CONCURRENCY_LIMIT_REACHED",
+  "UPSTREAM_POOL_EXHAUSTED",
+]);
 
 /**
  * Tries a call again after a fault that may pass, where that is safe: surely nothing happened, or a second run of the
