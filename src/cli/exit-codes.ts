@@ -54,6 +54,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   UPSTREAM_POOL_EXHAUSTED: EXIT.upstream,
   RESULT_TOO_LARGE: EXIT.upstream,
   CONCURRENCY_LIMIT_REACHED: EXIT.refused,
+  CIRCUIT_OPEN: EXIT.upstream,
   GATEWAY_STOPPING: EXIT.noGateway,
   WATCH_STALLED: EXIT.noGateway,
   OUTCOME_UNKNOWN: EXIT.upstream,

@@ -58,6 +58,7 @@ test("network, credential and argument problems end with codes of their own [S2-
     UPSTREAM_UNREACHABLE: 5,
     UPSTREAM_ANSWER_LOST: 5,
     UPSTREAM_POOL_EXHAUSTED: 5,
+    CIRCUIT_OPEN: 5,
     RESULT_TOO_LARGE: 5,
     GATEWAY_STOPPING: 4,
     WATCH_STALLED: 4,
