@@ -10,13 +10,13 @@ const UNITS: readonly (readonly [unit: string, ms: number])[] = [
 const DURATION = /^(?=\d)(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9}(?:\.\d{1,3})?)s)?(?:(\d{1,9})ms)?$/;
 
 /** JSON Schema of a duration, such as `3s`, `500ms`, `1m30s` or `2h`. */
-export const DURATION_SCHEMA: JsonObject = {
+export const DURATION_SCHEMA = {
   type: "string",
   pattern: DURATION.source,
   patternErrorMessage: "expected a duration with its unit, such as 500ms, 3s, 1m30s or 2h",
   "x-bare-number-unit": "s",
   examples: ["500ms", "3s", "1m30s", "2h"],
-};
+} satisfies JsonObject;
 
 /** Milliseconds of a duration: hours, minutes, seconds, milliseconds, in this order; `undefined` for any other text. */
 export function parseDuration(text: string): number | undefined {

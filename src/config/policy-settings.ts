@@ -1,5 +1,6 @@
 import type { JsonObject } from "../core/json.ts";
 import { isJsonObject } from "../core/json.ts";
+import { DURATION_SCHEMA } from "./durations.ts";
 import { duration, type Setting, settingsSchema } from "./setting.ts";
 
 const HOUR = 3_600_000;
@@ -41,6 +42,21 @@ export const POLICY_SETTINGS = {
         "Most retries and hedges, as a share of the calls to the upstream in the last 10 s; 10 in that time are always allowed.",
     },
     standard: 0.2,
+  },
+  "hedge.after": {
+    schema: {
+      type: "string",
+      pattern: `^p[5-9]\\d$|${DURATION_SCHEMA.pattern}`,
+      patternErrorMessage:
+        "expected a duration with its unit, such as 200ms, or a percentile of the tool's last calls, p50 to p99",
+      description:
+        "When a second attempt is begun beside one that has not answered yet: after a time, or after what so many percent of the tool's last 128 calls took. For tools that only read and whose delivery is conclusive. Absent: never.",
+      examples: ["200ms", "p90"],
+    },
+  },
+  "hedge.max": {
+    schema: { type: "integer", minimum: 1, maximum: 3, description: "Most attempts that run besides the first." },
+    standard: 1,
   },
   "circuit_breaker.enabled": {
     schema: { type: "boolean", description: "Whether a tool whose upstream keeps failing is paused." },
@@ -93,6 +109,7 @@ export const GROUP_SETTINGS = {
 /** What a policy with keys below it is for. */
 export const POLICY_SECTIONS: Readonly<Record<string, string>> = {
   circuit_breaker: "Leaves an upstream alone that keeps failing.",
+  hedge: "Another attempt beside one that takes long; the first answer counts.",
   retry: "Repeated attempts, where they are safe: what surely did nothing, what only reads, what may run twice.",
 };
 

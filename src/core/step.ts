@@ -32,6 +32,14 @@ export interface RetryPolicy {
   readonly budget: number;
 }
 
+/** When an attempt is begun once more because it takes long. */
+export interface HedgePolicy {
+  /** After so many milliseconds, or after as long as so many percent of the tool's last calls took. */
+  readonly after: { readonly ms: number } | { readonly percentile: number };
+  /** Most attempts besides the first. */
+  readonly max: number;
+}
+
 /** When a failing upstream is left alone. */
 export interface CircuitBreakerPolicy {
   /** Faults in a row after which no attempt is made for a while. */
@@ -55,6 +63,8 @@ export interface ToolPolicy {
   readonly upstream: string;
   readonly group: GroupPolicy | undefined;
   readonly retry: RetryPolicy;
+  /** Absent: never. Has an effect for tools that only read and answer as a whole. */
+  readonly hedge: HedgePolicy | undefined;
   /** Absent: none. */
   readonly circuitBreaker: CircuitBreakerPolicy | undefined;
   /** Most calls of the tool at a time; absent: no limit. */

@@ -7,6 +7,7 @@ import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
 import { createFaultsStep } from "./steps/faults.ts";
+import { createHedgeStep } from "./steps/hedge.ts";
 import { idempotencyFieldStep } from "./steps/idempotency-field.ts";
 import { ledgerStep } from "./steps/ledger.ts";
 import { reconcileStep } from "./steps/reconcile.ts";
@@ -29,6 +30,7 @@ export interface PipelineStepDeps {
  * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
  * - deadline stands around retry: all attempts together end with it;
  * - retry is the last of the steps that run once a call: what stands inside it runs once an attempt;
+ * - hedge runs several attempts at once, each of which is counted and limited like any other;
  * - circuit-breaker stands around concurrency: what it keeps back takes no slot and no place in a line;
  * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
  * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
@@ -43,6 +45,7 @@ export function createPipelineSteps({ checker, changed, faults }: PipelineStepDe
     reconcileStep,
     deadlineStep,
     createRetryStep({ budgets }),
+    createHedgeStep(budgets),
     createCircuitBreakerStep((affected) => changed?.(affected)),
     createConcurrencyStep(),
     ledgerStep,

@@ -17,7 +17,7 @@ import { readTool } from "./declared-tool.ts";
 import { contractDigestOf, declarationDigestOf } from "./digests.ts";
 import { type ExplainParts, explainDeclaration } from "./explain-declaration.ts";
 import { lintDeclaration } from "./lint.ts";
-import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
+import { hedgeIssues, type ResolvedPolicies, resolvePolicies } from "./policies.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
 /** Most keys of a declaration; few of them have a meaning. */
@@ -126,11 +126,12 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const configured = blocked ? undefined : adapter.configure(own, inner, settingsOf(result.rules, timeouts, defaults));
   if (configured === undefined || !configured.ok)
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
-  if (issues.length > 0) return { ok: false, issues };
   const stepConfigs = stepConfigsOf(keys, grammar);
-  const { config, readOnly, upstream, warnings } = configured;
+  const effects = effectClass(tool, configured.readOnly, stepConfigs);
+  const allIssues = [...issues, ...hedgeIssues(policies, effects, tool)];
+  if (allIssues.length > 0) return { ok: false, issues: allIssues };
+  const { config, upstream, warnings } = configured;
   const { rules } = result;
-  const effects = effectClass(tool, readOnly, stepConfigs);
   const policy = { ...timeouts.policy, ...policies.policy, effectClass: effects, upstream };
   const contractDigest = contractDigestOf(tool);
   const declared = { source, tool, adapter, config, rules, policy, stepConfigs, contractDigest };

@@ -1,10 +1,19 @@
+import { parseDuration } from "../config/durations.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey, policySchemas } from "../config/policy-settings.ts";
 import { readSettings, settingKeys } from "../config/read-settings.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import { didYouMean } from "../core/nearest.ts";
-import type { CircuitBreakerPolicy, GroupPolicy, RetryPolicy, ToolPolicy } from "../core/step.ts";
+import type {
+  CircuitBreakerPolicy,
+  EffectClass,
+  GroupPolicy,
+  HedgePolicy,
+  RetryPolicy,
+  ToolPolicy,
+} from "../core/step.ts";
+import type { DeclaredTool } from "../core/tool.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 
 /** Where a policy's value came from, most specific first. */
@@ -22,7 +31,7 @@ export interface ResolvedPolicies {
   readonly group: string | undefined;
   /** By dotted key; what is set on no level is absent. */
   readonly resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>;
-  readonly policy: Pick<ToolPolicy, "group" | "retry" | "circuitBreaker" | "concurrencyLimit">;
+  readonly policy: Pick<ToolPolicy, "group" | "retry" | "hedge" | "circuitBreaker" | "concurrencyLimit">;
   /** All that has an effect, for the digest of a declaration. */
   readonly facts: JsonObject;
   readonly issues: readonly ConfigIssue[];
@@ -64,6 +73,7 @@ export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults)
     policy: {
       group: groupPolicy(group, shared),
       retry: retryPolicy(resolved),
+      hedge: hedgePolicy(resolved),
       circuitBreaker: circuitBreakerPolicy(resolved),
       concurrencyLimit: number(resolved, "concurrency_limit"),
     },
@@ -101,6 +111,27 @@ function retryPolicy(resolved: Resolved): RetryPolicy {
     maxBackoffMs: number(resolved, "retry.max_backoff") ?? 0,
     budget: number(resolved, "retry.budget") ?? 0,
   };
+}
+
+function hedgePolicy(resolved: Resolved): HedgePolicy | undefined {
+  const after = resolved.get("hedge.after")?.value;
+  if (typeof after !== "string") return undefined;
+  const max = number(resolved, "hedge.max") ?? 1;
+  const ms = parseDuration(after);
+  return { after: ms === undefined ? { percentile: Number(after.slice(1)) } : { ms }, max };
+}
+
+/** What is wrong with hedges that a declaration asks for itself; from elsewhere they apply to the tools they fit. */
+export function hedgeIssues(
+  { resolved }: ResolvedPolicies,
+  effectClass: EffectClass,
+  { delivery }: DeclaredTool,
+): readonly ConfigIssue[] {
+  if (resolved.get("hedge.after")?.level !== "declaration") return [];
+  if (effectClass === "read" && delivery === "conclusive") return [];
+  const why = effectClass === "read" ? "gives its output in pieces" : "may change something";
+  const message = `\`hedge\` runs a call twice, and this tool ${why}: remove it${effectClass === "read" ? "" : ", or say `hints: {read_only: true}` if the tool only reads"}`;
+  return [{ pointer: "/hedge", message }];
 }
 
 function circuitBreakerPolicy(resolved: Resolved): CircuitBreakerPolicy | undefined {

@@ -66,6 +66,8 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "defaults.retry.initial_backoff": ["2s", "defaults.policies", new Map([["retry.initial_backoff", 2_000]])],
   "defaults.retry.max_backoff": ["1m", "defaults.policies", new Map([["retry.max_backoff", 60_000]])],
   "defaults.retry.budget": ["0.5", "defaults.policies", new Map([["retry.budget", 0.5]])],
+  "defaults.hedge.after": ["p90", "defaults.policies", new Map([["hedge.after", "p90"]])],
+  "defaults.hedge.max": ["2", "defaults.policies", new Map([["hedge.max", 2]])],
   "defaults.circuit_breaker.enabled": ["false", "defaults.policies", new Map([["circuit_breaker.enabled", false]])],
   "defaults.circuit_breaker.failure_threshold": [
     "3",

@@ -58,6 +58,8 @@ const POLICIES: Readonly<Record<PolicyKey, Difference>> = {
     see: requestsOf(Array.from({ length: 12 }, () => "one")),
     seen: [12 + 10, 12 + 12],
   },
+  "hedge.after": { values: ["10s", "20ms"], see: requestsOf(["one"]), seen: [1, 2] },
+  "hedge.max": { values: [1, 2], beside: { "hedge.after": "20ms" }, see: requestsOf(["one"]), seen: [2, 3] },
   "circuit_breaker.enabled": {
     values: [true, false],
     beside: { "circuit_breaker.failure_threshold": 2 },

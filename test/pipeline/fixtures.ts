@@ -38,6 +38,7 @@ export const POLICY: ToolPolicy = {
   group: undefined,
   retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
   concurrencyLimit: undefined,
+  hedge: undefined,
   circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
 };
 

@@ -36,6 +36,7 @@ test("the steps stand in this order, each compiled and tested by itself [S2-11]"
     ["reconcile", "call"],
     ["deadline", "call"],
     ["retry", "call"],
+    ["hedge", "attempt"],
     ["circuit-breaker", "attempt"],
     ["concurrency", "attempt"],
     ["ledger", "attempt"],
@@ -48,7 +49,13 @@ for (const step of createPipelineSteps({ checker })) {
   testStepConformance({
     step,
     tool: makeTool(),
-    policy: { ...POLICY, retry: { ...POLICY.retry, maxRetries: 3 }, concurrencyLimit: 100 },
+    policy: {
+      ...POLICY,
+      effectClass: step.name === "hedge" ? "read" : "write",
+      retry: { ...POLICY.retry, maxRetries: 3 },
+      hedge: { after: { ms: 100 }, max: 1 },
+      concurrencyLimit: 100,
+    },
     config: step.name === "idempotency_field" ? "request_id" : undefined,
     call: makeCall(),
     makeContext: (signal) => makeContext({ signal, key: keyOf("k1") }),

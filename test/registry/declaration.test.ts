@@ -37,6 +37,7 @@ test("E1 loads as written, with every field where it belongs [S2-21] [S2-22] [S2
     group: undefined,
     retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
     concurrencyLimit: undefined,
+    hedge: undefined,
     circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
   });
 });
@@ -74,9 +75,28 @@ test("E3 loads as it stands [S2-57] [S2-58]", () => {
   expect(declare(ORDER_STATUS + text).policy).toMatchObject({
     timeouts: { connectMs: 3_000, readMs: 10_000, idleMs: 10_000 },
     retry: { maxRetries: 3, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
+    hedge: undefined,
     circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
     concurrencyLimit: 10,
   });
+});
+
+test("hedges are for tools that only read and answer as a whole", () => {
+  const { policy } = declare(`${MINIMAL}hedge: { after: p90, max: 2 }\n`);
+  expect(policy.hedge).toEqual({ after: { percentile: 90 }, max: 2 });
+  expect(declare(`${MINIMAL}hedge: { after: 1m30s }\n`).policy.hedge).toEqual({ after: { ms: 90_000 }, max: 1 });
+  expect(declare(`${MINIMAL}hedge: { max: 2 }\n`).policy.hedge).toBeUndefined();
+  expect(problems(`${MINIMAL}method: POST\nhedge: { after: 1s }\n`)).toEqual([
+    "6:1 `hedge` runs a call twice, and this tool may change something: remove it, or say `hints: {read_only: true}` if the tool only reads",
+  ]);
+  expect(problems(`${MINIMAL}delivery: incremental\nhedge: { after: 1s }\n`)).toEqual([
+    "6:1 `hedge` runs a call twice, and this tool gives its output in pieces: remove it",
+  ]);
+  const preset = new Map([["hedge.after", "1s"]] as const);
+  expect(problems(`${MINIMAL}method: POST\n`, { defaults: { policies: preset } })).toEqual([]);
+  expect(problems(`${MINIMAL}hedge: { after: p100 }\n`)).toEqual([
+    expect.stringMatching(/^5:10 `hedge\.after`: expected a duration .* or a percentile/),
+  ]);
 });
 
 test("E5, E6 and E7 are refused as not supported yet, naming their keys", () => {

@@ -149,6 +149,7 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       group: undefined,
       retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
       concurrencyLimit: undefined,
+      hedge: undefined,
       circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
     },
     stepConfigs: new Map(),

@@ -4,6 +4,7 @@ import type { Effect } from "../../core/effect.ts";
 import { type ErrorReason, GatewayError } from "../../core/errors.ts";
 import type { LogFields } from "../../core/logger.ts";
 import type { EffectClass, RetryPolicy, Step, ToolPolicy } from "../../core/step.ts";
+import { afterAttempts, attemptsOf } from "../attempted-error.ts";
 import type { RetryBudgets } from "../retry-budget.ts";
 
 /** What retries are made with. */
@@ -159,7 +160,7 @@ class Attempts {
     this.#before = this.#uncertain;
     this.#rounds += 1;
     if (result !== undefined) this.#count += result.attempts ?? 1;
-    else if (!NOT_ATTEMPTED.has(error.reason)) this.#count += Number(error.metadata["attempts"] ?? 1);
+    else if (!NOT_ATTEMPTED.has(error.reason)) this.#count += attemptsOf(error);
     this.#uncertain ||= (error ?? result).effect === "unknown";
   }
 
@@ -168,25 +169,18 @@ class Attempts {
     if (error !== undefined) throw this.#rounds === 1 ? error : this.total(error, this.#before);
     if (this.#rounds === 1) return result;
     const { failure } = result;
-    const told = failure === undefined ? {} : { failure: { ...failure, message: `${failure.message} ${this.#words}` } };
+    const told = failure === undefined ? {} : { failure: { ...failure, message: failure.message + this.#words } };
     return { ...result, ...told, effect: this.#effect(result.effect, this.#before), attempts: this.#count };
   }
 
   /** An error that ends the call after these attempts. */
   total(error: GatewayError, uncertain = this.#uncertain): GatewayError {
-    return new GatewayError(error.reason, `${error.message} ${this.#words}`, {
-      modelMessage: `${error.modelMessage} ${this.#words}`,
-      effect: this.#effect(error.effect, uncertain),
-      retryable: error.retryable,
-      violations: error.violations,
-      metadata: { ...error.metadata, attempts: String(this.#count) },
-      cause: error.cause,
-      ...(error.retryAfterMs === undefined ? {} : { retryAfterMs: error.retryAfterMs }),
-    });
+    const effect = this.#effect(error.effect, uncertain);
+    return afterAttempts(error, { count: this.#count, effect, words: this.#words });
   }
 
   get #words(): string {
-    return `(after ${this.#count} attempt${this.#count === 1 ? "" : "s"})`;
+    return ` (after ${this.#count} attempt${this.#count === 1 ? "" : "s"})`;
   }
 
   /** That the last attempt did nothing says nothing about those before it. */
