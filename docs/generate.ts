@@ -89,7 +89,7 @@ function configurationPage(): string {
 # gateway.yaml
 
 What is not a tool stands in \`gateway.yaml\`, which \`toolgate serve --config\` reads at its start and again whenever the
-file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`limits.response_bytes\`) and
+file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`limits.response_bytes\`), \`rate_limit\` and
 \`log.level\` are in force soon after, for calls that begin then; every other key needs a new start, and the log line
 \`settings reloaded\` names those that wait for one. A file that is refused leaves everything as it was, and the log says
 what is wrong with it. Every key has a default, so the file may be empty or absent. A dot is a level of nesting:

@@ -17,7 +17,7 @@ import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { createToolRegistry } from "./registry/tool-registry.ts";
 import type { Secrets } from "./secrets/secrets.ts";
-import { createFrontDoor } from "./service/front-door.ts";
+import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
@@ -71,12 +71,12 @@ export interface Gateway extends AsyncDisposable {
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { config, logger, clock = systemClock, environment = {} } = options;
   const { source: secrets, redactor } = options.secrets;
-  const startedAtMs = clock.now();
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const settings = new LiveSettings(config);
   const steps = createPipelineSteps({
     checker,
     changed: (affected) => registry.lookAgain(affected),
+    rateLimit: () => settings.rateLimit,
     ...(options.injectFaults === true ? { faults: () => settings.faults } : {}),
   });
   const grammar = createDeclarationGrammar({
@@ -96,14 +96,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const door = createFrontDoor({
     ...shared,
     version: VERSION,
-    startedAtMs,
-    listen: config.listen,
-    ...(config.tls === undefined ? {} : { tls: config.tls }),
-    limits: config.limits,
-    keepalive: config.keepalive,
-    drainMs: config.shutdown.drainMs,
-    reflection: config.reflection,
-    allowedOrigins: config.cors.allowedOrigins,
+    startedAtMs: clock.now(),
+    ...portSettings(config),
   });
   const close = async (): Promise<void> => {
     await door.stop();
@@ -131,6 +125,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 }
 
+type PortSettings = Pick<
+  FrontDoorOptions,
+  "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins"
+>;
+
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
 function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): ComposeTool {
   return ({ policy, stepConfigs, rules }, tool, upstream) => {
@@ -140,7 +139,10 @@ function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): 
     const invoke = pipeline.wrap(judged);
     const readOnly = tool.hints.readOnly === true;
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
-    return { steps: pipeline.names, run: (call, context) => shaper.shape(invoke(call, context), call) };
+    return {
+      steps: pipeline.names,
+      run: (call, context) => shaper.shape(invoke(call, context), call),
+    };
   };
 }
 
@@ -157,4 +159,18 @@ function keepCalls(
   const store = createSqliteLedger({ file: join(state.folder, "ledger", "calls.db"), ...deps, ...ledger });
   const spill = createSpillFiles(join(state.folder, "streams"));
   return new KeptCalls({ store, spill, ...deps, resume });
+}
+
+/** What the configuration says of the port. */
+function portSettings(config: GatewayConfig): PortSettings {
+  const { listen, tls, limits, keepalive, shutdown, reflection, cors } = config;
+  return {
+    listen,
+    ...(tls === undefined ? {} : { tls }),
+    limits,
+    keepalive,
+    drainMs: shutdown.drainMs,
+    reflection,
+    allowedOrigins: cors.allowedOrigins,
+  };
 }

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createGateway, createPinoLogger, createSecrets, parseGatewayConfig } from "../../src/index.ts";
 import { reportReady } from "./ready.ts";
 
-// The gateway as it is shipped, with three tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT.
+// The gateway as it is shipped, with tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT.
 const [upstreamPort = ""] = process.argv.slice(2);
 
 const PARAMS = `params:
@@ -31,6 +31,14 @@ const tools = {
   ),
   bench_first: declaration("bench_first", "first", "delivery: incremental\n"),
   bench_feed: declaration("bench_feed", "feed", "delivery: incremental\n"),
+  bench_stalled: declaration(
+    "bench_stalled",
+    "stalled",
+    "concurrency_limit: 10\nqueue: { max_wait: 1h }\ntimeout: { read: 1h, total: 1h }\n",
+  ),
+  bench_unlimited: declaration("bench_unlimited", "congested", ""),
+  bench_limited: declaration("bench_limited", "congested", "concurrency_limit: 32\n"),
+  bench_adaptive: declaration("bench_adaptive", "congested", "concurrency: { adaptive: true }\n"),
 };
 for (const [name, text] of Object.entries(tools)) await writeFile(join(folder, "tools", `${name}.yaml`), text);
 

@@ -8,6 +8,13 @@ const ANSWER = Buffer.from(
 );
 const EVENT = `data: ${"x".repeat(1024)}\n\n`;
 
+/** How long a request takes at best where each one that runs beside it makes it slower. */
+const CONGESTED_MS = 100;
+/** So many at a time take twice that, twice as many five times. */
+const CONGESTED_BY = 32;
+
+let congested = 0;
+
 const server = createServer((request, response) => {
   if (request.url?.startsWith("/first") === true) {
     response.writeHead(200, { "content-type": "text/event-stream" });
@@ -16,11 +23,22 @@ const server = createServer((request, response) => {
   } else if (request.url?.startsWith("/feed") === true) {
     response.writeHead(200, { "content-type": "text/event-stream" });
     feed(response);
-  } else {
-    response.writeHead(200, { "content-type": "application/json", "content-length": ANSWER.length });
-    response.end(ANSWER);
-  }
+  } else if (request.url?.startsWith("/congested") === true) {
+    congested += 1;
+    setTimeout(
+      () => {
+        congested -= 1;
+        answer(response);
+      },
+      CONGESTED_MS * (1 + (congested / CONGESTED_BY) ** 2),
+    );
+  } else if (request.url?.startsWith("/stalled") !== true) answer(response);
 });
+
+function answer(response: ServerResponse): void {
+  response.writeHead(200, { "content-type": "application/json", "content-length": ANSWER.length });
+  response.end(ANSWER);
+}
 
 /** Events as fast as the reader takes them. */
 function feed(response: ServerResponse): void {

@@ -15,7 +15,7 @@ export const EXIT = {
   deadline: 6,
   /** A secret is missing, or a credential was refused. */
   denied: 7,
-  /** The gateway refused to change or run the tool as it stands: declaration, name, version, state. */
+  /** The gateway refused to change or run the tool as it stands: declaration, name, version, state, limits. */
   refused: 8,
   internal: 70,
   /** Ctrl-C: 128 + SIGINT. */
@@ -55,6 +55,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   RESULT_TOO_LARGE: EXIT.upstream,
   CONCURRENCY_LIMIT_REACHED: EXIT.refused,
   CIRCUIT_OPEN: EXIT.upstream,
+  RATE_LIMITED: EXIT.refused,
   GATEWAY_STOPPING: EXIT.noGateway,
   WATCH_STALLED: EXIT.noGateway,
   OUTCOME_UNKNOWN: EXIT.upstream,

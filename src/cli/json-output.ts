@@ -78,7 +78,7 @@ export function outcomeJson(outcome: CallOutcome): JsonObject {
             ...(truncation.originalLength === undefined ? {} : { originalLength: truncation.originalLength }),
           },
         }),
-    stats: { attempts: outcome.attempts, effect: outcome.effect, totalMs: outcome.totalMs },
+    stats: { attempts: outcome.attempts, effect: outcome.effect, totalMs: outcome.totalMs, queuedMs: outcome.queuedMs },
     ...(explanation === undefined ? {} : { explanation: explanationJson(explanation) }),
   };
 }
@@ -106,6 +106,8 @@ export function eventJson(event: CallEvent): JsonObject {
         ...(event.total === undefined ? {} : { total: event.total }),
         message: event.message,
       };
+    case "queued":
+      return { event: "queued", limit: event.limit, position: event.position };
     case "log":
       return { event: "log", level: event.level, message: event.message };
     case "completed":

@@ -65,7 +65,8 @@ export function printVerdict(outcome: CallOutcome, err: Output): void {
 /** One line on how the call went. */
 export function statsLine(outcome: CallOutcome): string {
   const attempts = outcome.attempts === 1 ? "1 attempt" : `${outcome.attempts} attempts`;
-  return `call ${outcome.callId}: ${durationWords(outcome.totalMs)}, ${attempts}, effect ${outcome.effect}`;
+  const queued = outcome.queuedMs === 0 ? "" : ` (${durationWords(outcome.queuedMs)} of it waiting for its turn)`;
+  return `call ${outcome.callId}: ${durationWords(outcome.totalMs)}${queued}, ${attempts}, effect ${outcome.effect}`;
 }
 
 function partText({ part }: Content): string {

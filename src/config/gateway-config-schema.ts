@@ -2,7 +2,8 @@ import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { DURATION_SCHEMA } from "./durations.ts";
-import { GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
+import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
+import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { count, duration, path, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
 
@@ -131,6 +132,9 @@ export const SETTINGS = {
     [1, HOUR],
     "How long a connection is kept open for later calls, unless its upstream asks for less.",
   ),
+  "rate_limit.requests": rateRequests("each caller"),
+  "rate_limit.per": RATE_PER,
+  "rate_limit.burst": rateBurst(),
   "limits.request_bytes": size("4MiB", [KIB, GIB], "Largest request message."),
   "limits.response_bytes": size(
     "16MiB",
@@ -258,7 +262,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   audit: "The record of calls.",
   metrics: "Metrics of the gateway.",
   telemetry: "Traces of the gateway.",
-  rate_limit: "Calls a caller may make in a time.",
   denied_calls: "What a caller without the role is told.",
   proxy: "How upstreams are reached.",
 };
@@ -276,6 +279,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   "defaults.timeout": "Time limits of one call.",
   "defaults.result": "How results are shaped.",
   "defaults.pool": "Limits of the connections to the upstreams of one scheme, host and port.",
+  rate_limit: "Most calls of each caller in a time, whatever the tool; without authentication all callers are one.",
   limits: "What no caller and no tool can exceed.",
   keepalive: "Whether connections still have somebody at their other end, and how long they last.",
   shutdown: "The graceful stop.",
@@ -289,8 +293,9 @@ const SECTIONS: Readonly<Record<string, string>> = {
 /** What a group of gateway.yaml may hold: what its tools share, and policies for each of them. */
 export const GROUP_MEMBERS = { ...GROUP_SETTINGS, ...POLICY_SETTINGS } as const;
 
-const GROUP_SECTIONS: Readonly<Record<string, string>> = {
+const SECTIONS_OF_GROUP: Readonly<Record<string, string>> = {
   "": "A group: what its tools share, and policies for each of them that does not set its own.",
+  ...GROUP_SECTIONS,
   ...POLICY_SECTIONS,
 };
 
@@ -311,7 +316,7 @@ function gatewaySchema(): JsonObject {
     type: "object",
     description: "Groups of tools by name, for tools that share an upstream; a tool joins with `group: NAME`.",
     patternProperties: {
-      [GROUP_NAME]: settingsSchema(GROUP_MEMBERS, "", { sections: GROUP_SECTIONS, defaults: false }),
+      [GROUP_NAME]: settingsSchema(GROUP_MEMBERS, "", { sections: SECTIONS_OF_GROUP, defaults: false }),
     },
     additionalProperties: false,
   };

@@ -5,6 +5,7 @@ import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
+import type { RateLimit } from "../core/step.ts";
 import { createDocumentCheck } from "./document-check.ts";
 import { parseDuration } from "./durations.ts";
 import {
@@ -19,6 +20,7 @@ import { parseListenAddress } from "./listen-address.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
+import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
@@ -65,6 +67,8 @@ export interface GatewayConfig {
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
+  /** Most calls of each caller in a time; `undefined`: no limit. */
+  readonly rateLimit: RateLimit | undefined;
   readonly limits: {
     /** Largest request message. Default 4 MiB. */
     readonly requestBytes: number;
@@ -192,8 +196,9 @@ function readAll(checked: JsonObject, document: SourceDocument, file: string): S
     for (const key of settingKeys(known)) {
       const name = [...path, key].join(".");
       const pointer = jsonPointer([...path, ...key.split(".")]);
-      origins.set(name, document.has(pointer) ? `${file}:${document.position(pointer).line}` : "default");
-      const problem = problems.get(key);
+      const isSet = document.has(pointer);
+      origins.set(name, isSet ? `${file}:${document.position(pointer).line}` : "default");
+      const problem = problems.get(key) ?? (isSet && isIdleRate(name, values) ? NO_REQUESTS : undefined);
       if (problem !== undefined) issues.push({ pointer, message: `\`${name}\`: ${problem}` });
     }
     return values;
@@ -201,6 +206,12 @@ function readAll(checked: JsonObject, document: SourceDocument, file: string): S
   const names = Object.keys(ownObject(checked, "groups") ?? {});
   const groups = new Map(names.map((name) => [name, read(GROUP_MEMBERS, ["groups", name], false)]));
   return { values: read(SETTINGS, [], true), groups, origins, issues };
+}
+
+/** Whether a key belongs to a rate limit that nothing can complete; policies are completed tool by tool. */
+function isIdleRate(name: string, values: ReadonlyMap<string, JsonValue>): boolean {
+  const [, key = ""] = /^(rate_limit|groups\..+\.shared_rate_limit)\.\w+$/.exec(name) ?? [];
+  return key !== "" && !values.has(`${key.slice(key.lastIndexOf(".") + 1)}.requests`);
 }
 
 function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
@@ -223,6 +234,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     },
     state: { folder: resolve(folder, text("state.folder")) },
     defaults: defaultsOf(values),
+    rateLimit: readRateLimit(values, "rate_limit"),
     limits: {
       requestBytes: number("limits.request_bytes"),
       responseBytes: number("limits.response_bytes"),

@@ -1,4 +1,5 @@
 import type { FaultPlan } from "../core/fault.ts";
+import type { RateLimit } from "../core/step.ts";
 import { changedSettings, type GatewayConfig } from "./gateway-config.ts";
 
 /** What became of changed settings, by dotted key. */
@@ -33,6 +34,11 @@ export class LiveSettings {
     return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups }, origins };
   }
 
+  /** Most calls of each caller in a time. */
+  get rateLimit(): RateLimit | undefined {
+    return this.#now.rateLimit;
+  }
+
   get faults(): FaultPlan {
     return this.#now.faults;
   }
@@ -45,9 +51,10 @@ export class LiveSettings {
   }
 }
 
-/** Whether a setting can change while the gateway runs: those that declarations are read with, and faults. */
+/** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */
 function isLive(key: string): boolean {
   return (
-    ["defaults.", "groups.", "faults."].some((prefix) => key.startsWith(prefix)) || key === "limits.response_bytes"
+    ["defaults.", "groups.", "faults.", "rate_limit."].some((prefix) => key.startsWith(prefix)) ||
+    key === "limits.response_bytes"
   );
 }

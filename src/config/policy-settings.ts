@@ -1,9 +1,11 @@
 import type { JsonObject } from "../core/json.ts";
 import { isJsonObject } from "../core/json.ts";
 import { DURATION_SCHEMA } from "./durations.ts";
+import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { duration, type Setting, settingsSchema } from "./setting.ts";
 
 const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
 
 /**
  * Policies of a tool, by dotted key. Each may stand in a declaration, in a group and under `defaults` of gateway.yaml,
@@ -92,6 +94,27 @@ export const POLICY_SETTINGS = {
       examples: [10],
     },
   },
+  "concurrency.adaptive": {
+    schema: {
+      type: "boolean",
+      description:
+        "Whether the limit follows the upstream: lower as calls get slower or fail, up to `concurrency_limit` (1000 where that is not set) while they do not.",
+    },
+    standard: false,
+  },
+  "queue.max_length": {
+    schema: {
+      type: "integer",
+      minimum: 0,
+      maximum: 100_000,
+      description: "Most calls that wait for a limit of calls at a time; a further one is refused. 0: none waits.",
+    },
+    standard: 1_000,
+  },
+  "queue.max_wait": duration("30s", [1, DAY], "Longest a call waits for its turn; then it is refused."),
+  "rate_limit.requests": rateRequests("the tool"),
+  "rate_limit.per": RATE_PER,
+  "rate_limit.burst": rateBurst(),
 } as const satisfies Readonly<Record<string, Setting>>;
 
 /** What the tools of a group share, by dotted key under `groups.NAME` of gateway.yaml. */
@@ -104,6 +127,9 @@ export const GROUP_SETTINGS = {
       description: "Most calls of all tools of the group at a time; more wait in line.",
     },
   },
+  "shared_rate_limit.requests": rateRequests("all tools of the group"),
+  "shared_rate_limit.per": RATE_PER,
+  "shared_rate_limit.burst": rateBurst(),
 } as const satisfies Readonly<Record<string, Setting>>;
 
 /** What a policy with keys below it is for. */
@@ -111,6 +137,14 @@ export const POLICY_SECTIONS: Readonly<Record<string, string>> = {
   circuit_breaker: "Leaves an upstream alone that keeps failing.",
   hedge: "Another attempt beside one that takes long; the first answer counts.",
   retry: "Repeated attempts, where they are safe: what surely did nothing, what only reads, what may run twice.",
+  concurrency: "How many calls of the tool run at a time.",
+  queue: "How calls wait where a limit of calls at a time is reached.",
+  rate_limit: "Most calls of the tool in a time.",
+};
+
+/** The same for what a group shares. */
+export const GROUP_SECTIONS: Readonly<Record<string, string>> = {
+  shared_rate_limit: "Most calls of all tools of the group in a time.",
 };
 
 /** Dotted key of a policy. */

@@ -97,6 +97,10 @@ export type ProgressEvent =
       readonly message: string;
     }
   | { readonly type: "log"; readonly level: "error" | "warning" | "info" | "debug"; readonly message: string }
+  /** The call waits for its turn. `limit`: what it waits for, such as `tool "orders"`; `position`: 1 for the next in turn. */
+  | { readonly type: "queue-enter"; readonly limit: string; readonly position: number }
+  /** The wait is over: the call goes on, or its error follows. */
+  | { readonly type: "queue-leave"; readonly waitedMs: number }
   | { readonly type: "exchange"; readonly exchange: UpstreamExchange };
 
 /** A result as the upstream gave it: unshaped, not redacted, so it must not leave the gateway. */

@@ -153,7 +153,8 @@ export const ERROR_CATALOGUE = {
   CALL_DEADLINE_EXCEEDED: {
     status: "DEADLINE_EXCEEDED",
     retryable: true,
-    meaning: "The whole call took longer than its deadline: the soonest of the caller's, the tool's and the gateway's.",
+    meaning:
+      "The whole call took longer than its deadline: the soonest of the caller's, the tool's and the gateway's. The metadata says whose it was (`limit`), and where known what the call was at (`phase`): `queue`, `connect`, `read` or `idle`.",
     mend: "Give the call more time, or raise `timeout.total` of the tool.",
   },
   UPSTREAM_TIMEOUT: {
@@ -189,8 +190,15 @@ export const ERROR_CATALOGUE = {
   CONCURRENCY_LIMIT_REACHED: {
     status: "RESOURCE_EXHAUSTED",
     retryable: true,
-    meaning: "As many calls of the tool or its group run as its limit allows, and the line of those that wait is full.",
-    mend: "Call again later, or raise `concurrency_limit` of the tool or `max_parallel_calls` of the group.",
+    meaning:
+      "As many calls of the tool or its group run as its limit allows, and the line of those that wait is full, or the call's turn did not come in time; the metadata has `setting` (`queue.max_length` or `queue.max_wait`), `of` and `position`.",
+    mend: "Call again after the time in RetryInfo, or raise `concurrency_limit` of the tool, `max_parallel_calls` of the group, or `queue`.",
+  },
+  RATE_LIMITED: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning: "The tool, its group or the caller has had as many calls as it may in a time; the metadata says of what.",
+    mend: "Call again after the time in RetryInfo, or raise the `rate_limit` that the text names.",
   },
   CIRCUIT_OPEN: {
     status: "UNAVAILABLE",

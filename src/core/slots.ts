@@ -23,6 +23,8 @@ export interface SlotWait {
   readonly signal: AbortSignal;
   /** Longest wait in milliseconds. Default: until the signal aborts. */
   readonly maxWaitMs?: number;
+  /** Longest line to stand in, itself not counted, where it is not to be that of the limits. */
+  readonly maxWaiting?: number;
   /** Makes the error of a wait that is refused. */
   refused(refusal: SlotRefusal): Error;
 }
@@ -64,6 +66,11 @@ export class Slots {
     return this.#limits;
   }
 
+  /** Whether {@link take} gives a slot at once. */
+  get free(): boolean {
+    return this.#line.size === 0 && this.#held < this.#limits.limit;
+  }
+
   /** Other bounds from now on: more slots go to who waits, and what is held or waits already stays. */
   setLimits(limits: SlotLimits): void {
     this.#limits = limits;
@@ -77,14 +84,16 @@ export class Slots {
    */
   take(wait: SlotWait): Slot | Promise<Slot> {
     wait.signal.throwIfAborted();
-    if (this.#line.size === 0 && this.#held < this.#limits.limit) return this.#hold(0);
-    if (this.#line.size >= this.#limits.maxWaiting) {
-      throw wait.refused({ why: "full", position: this.#line.size + 1, limits: this.#limits });
+    if (this.free) return this.#hold(0);
+    const maxWaiting = wait.maxWaiting ?? this.#limits.maxWaiting;
+    if (this.#line.size >= maxWaiting) {
+      const limits = { ...this.#limits, maxWaiting };
+      throw wait.refused({ why: "full", position: this.#line.size + 1, limits });
     }
     return this.#queue(wait);
   }
 
-  #queue({ signal, maxWaitMs, refused }: SlotWait): Promise<Slot> {
+  #queue({ signal, maxWaitMs, maxWaiting = this.#limits.maxWaiting, refused }: SlotWait): Promise<Slot> {
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#line.delete(waiter);
@@ -98,7 +107,7 @@ export class Slots {
       const onTimeout = (): void => {
         const position = [...this.#line].indexOf(waiter) + 1;
         leave();
-        reject(refused({ why: "timeout", position, limits: this.#limits }));
+        reject(refused({ why: "timeout", position, limits: { ...this.#limits, maxWaiting } }));
       };
       const waiter: Waiter = {
         sinceMs: this.#clock.monotonicMs(),

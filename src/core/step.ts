@@ -13,11 +13,28 @@ export type Interceptor = (call: ToolCall, context: CallContext, next: Invoke) =
  */
 export type EffectClass = "read" | "idempotent" | "keyed" | "write";
 
+/** Most calls in a time: `requests` in each `perMs`, of which `burst` may come at once. */
+export interface RateLimit {
+  readonly requests: number;
+  readonly perMs: number;
+  readonly burst: number;
+}
+
+/** How calls wait for their turn where a limit of calls at a time is reached. */
+export interface QueuePolicy {
+  /** Most that wait for one limit; 0: nobody waits. */
+  readonly maxLength: number;
+  /** Longest that one call waits, for all its limits together. */
+  readonly maxWaitMs: number;
+}
+
 /** A group of tools that share limits. */
 export interface GroupPolicy {
   readonly name: string;
   /** Most calls of all its tools at a time; absent: no limit. */
   readonly maxParallelCalls: number | undefined;
+  /** Most calls of all its tools in a time; absent: no limit. */
+  readonly rateLimit: RateLimit | undefined;
 }
 
 /** When a call is tried again. */
@@ -69,6 +86,11 @@ export interface ToolPolicy {
   readonly circuitBreaker: CircuitBreakerPolicy | undefined;
   /** Most calls of the tool at a time; absent: no limit. */
   readonly concurrencyLimit: number | undefined;
+  /** Whether the limit of calls at a time follows the upstream's latency, below `concurrencyLimit`. */
+  readonly adaptiveConcurrency: boolean;
+  readonly queue: QueuePolicy;
+  /** Most calls of the tool in a time; absent: no limit. */
+  readonly rateLimit: RateLimit | undefined;
 }
 
 /** What a step may use. */

@@ -1,5 +1,5 @@
 import type { FaultPlan } from "../core/fault.ts";
-import type { Affected, Step } from "../core/step.ts";
+import type { Affected, RateLimit, Step } from "../core/step.ts";
 import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
@@ -10,6 +10,7 @@ import { createFaultsStep } from "./steps/faults.ts";
 import { createHedgeStep } from "./steps/hedge.ts";
 import { idempotencyFieldStep } from "./steps/idempotency-field.ts";
 import { ledgerStep } from "./steps/ledger.ts";
+import { createRateLimitStep } from "./steps/rate-limit.ts";
 import { reconcileStep } from "./steps/reconcile.ts";
 import { createRetryStep } from "./steps/retry.ts";
 import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
@@ -21,12 +22,15 @@ export interface PipelineStepDeps {
   readonly faults?: () => FaultPlan;
   /** Called when tools may have another availability. */
   readonly changed?: (affected: Affected) => void;
+  /** Most calls of each caller in a time, as it is in force. Absent: never a limit. */
+  readonly rateLimit?: () => RateLimit | undefined;
 }
 
 /**
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
+ * - rate-limit counts calls, not attempts, and only those that can be made at all;
  * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
  * - deadline stands around retry: all attempts together end with it;
  * - retry is the last of the steps that run once a call: what stands inside it runs once an attempt;
@@ -36,11 +40,12 @@ export interface PipelineStepDeps {
  * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
  * - faults stands where the upstream does, for everything around it.
  */
-export function createPipelineSteps({ checker, changed, faults }: PipelineStepDeps): readonly Step[] {
+export function createPipelineSteps({ checker, changed, rateLimit, faults }: PipelineStepDeps): readonly Step[] {
   const budgets = new RetryBudgets();
   return [
     auditStep,
     createValidateArgumentsStep(checker),
+    createRateLimitStep(rateLimit),
     idempotencyFieldStep,
     reconcileStep,
     deadlineStep,

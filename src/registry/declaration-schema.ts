@@ -138,7 +138,6 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
 
 /** Keys that a later version gives an effect; whoever gives one an effect takes its place in the schema. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  rate_limit: "Most calls in a time.",
   allowed_roles: "Who may call.",
   coerce: "Lossless repair of arguments of another type.",
   cache: "Answers kept for a time.",

@@ -1,5 +1,5 @@
 import { formatDuration } from "../config/durations.ts";
-import { POLICY_SETTINGS, type PolicyKey } from "../config/policy-settings.ts";
+import { GROUP_SETTINGS, POLICY_SETTINGS } from "../config/policy-settings.ts";
 import type { Setting } from "../config/setting.ts";
 import type { SourceDocument } from "../config/source-document.ts";
 import { yamlText } from "../config/yaml-text.ts";
@@ -61,8 +61,13 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
       return { key: `timeout.${key}`, value: formatDuration(ms), origin };
     }),
     ...(policies.group === undefined ? [] : [own("group", policies.group)]),
+    ...[...policies.shared].map(([key, policy]): Explained => {
+      const full = `groups.${policies.group ?? ""}.${key}`;
+      return { key: full, value: policyText(GROUP_SETTINGS, key, policy), origin: gatewayOrigin(full, place) };
+    }),
     ...[...policies.resolved].map(([key, policy]): Explained => {
-      return { key, value: policyText(key, policy), origin: policyOrigin(key, policy, policies.group, place) };
+      const value = policyText(POLICY_SETTINGS, key, policy);
+      return { key, value, origin: policyOrigin(key, policy, policies.group, place) };
     }),
     ...[...parts.stepConfigs].map(([key, value]) => own(key, value)),
     {
@@ -107,17 +112,11 @@ function gatewayOrigin(key: string | undefined, { origins }: OriginParts): strin
   return (key === undefined ? undefined : origins.get(key)) ?? "default";
 }
 
-function policyText(key: PolicyKey, { value }: ResolvedPolicy): string {
-  const { quantity }: Setting = POLICY_SETTINGS[key];
-  return quantity === "duration" ? formatDuration(Number(value)) : yamlText(value);
+function policyText(settings: Readonly<Record<string, Setting>>, key: string, { value }: ResolvedPolicy): string {
+  return settings[key]?.quantity === "duration" ? formatDuration(Number(value)) : yamlText(value);
 }
 
-function policyOrigin(
-  key: PolicyKey,
-  { level }: ResolvedPolicy,
-  group: string | undefined,
-  place: OriginParts,
-): string {
+function policyOrigin(key: string, { level }: ResolvedPolicy, group: string | undefined, place: OriginParts): string {
   if (level === "declaration") return declaredOrigin(key, place);
   if (level === "group") return gatewayOrigin(`groups.${group ?? ""}.${key}`, place);
   return level === "defaults" ? gatewayOrigin(`defaults.${key}`, place) : "default";

@@ -112,7 +112,7 @@ function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDecl
     timeouts,
     policies,
     issues: parts.flatMap((part) => part.issues),
-    notes: [...found.notes, ...timeouts.notes],
+    notes: [...found.notes, ...timeouts.notes, ...policies.notes],
   };
 }
 

@@ -1,5 +1,12 @@
 import { parseDuration } from "../config/durations.ts";
-import { type GroupKey, POLICY_SETTINGS, type PolicyKey, policySchemas } from "../config/policy-settings.ts";
+import {
+  GROUP_SETTINGS,
+  type GroupKey,
+  POLICY_SETTINGS,
+  type PolicyKey,
+  policySchemas,
+} from "../config/policy-settings.ts";
+import { NO_REQUESTS, readRateLimit } from "../config/rate-limit.ts";
 import { readSettings, settingKeys } from "../config/read-settings.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
@@ -29,18 +36,29 @@ export interface ResolvedPolicy {
 export interface ResolvedPolicies {
   /** Name of the group the tool is in. */
   readonly group: string | undefined;
-  /** By dotted key; what is set on no level is absent. */
-  readonly resolved: ReadonlyMap<PolicyKey, ResolvedPolicy>;
-  readonly policy: Pick<ToolPolicy, "group" | "retry" | "hedge" | "circuitBreaker" | "concurrencyLimit">;
+  /** By dotted key; what is set on no level is absent, and so is a built-in value that nothing depends on. */
+  readonly resolved: ReadonlyMap<string, ResolvedPolicy>;
+  /** What the group shares, by dotted key. */
+  readonly shared: ReadonlyMap<string, ResolvedPolicy>;
+  readonly policy: Pick<
+    ToolPolicy,
+    "group" | "retry" | "hedge" | "circuitBreaker" | "concurrencyLimit" | "adaptiveConcurrency" | "queue" | "rateLimit"
+  >;
   /** All that has an effect, for the digest of a declaration. */
   readonly facts: JsonObject;
   readonly issues: readonly ConfigIssue[];
+  /** What the declaration says without effect. */
+  readonly notes: readonly ConfigIssue[];
 }
 
 type Resolved = ResolvedPolicies["resolved"];
 
 /** What gateway.yaml sets of a group, by dotted key. */
 type GroupValues = ReadonlyMap<PolicyKey | GroupKey, JsonValue>;
+
+/** What is wrong with `queue` where nothing is waited for. */
+const NO_LIMIT =
+  "has no effect: no limit of calls at a time is in force; set `concurrency_limit`, or join a group with `max_parallel_calls`";
 
 /** Top-level keys that policies have in a declaration. */
 const POLICY_ROOTS: readonly string[] = [...policySchemas().keys()];
@@ -52,31 +70,28 @@ export function resolvePolicies(keys: JsonObject, defaults: DeclarationDefaults)
   for (const [key, problem] of declared.problems) {
     issues.push({ pointer: jsonPointer(key.split(".")), message: `\`${key}\`: ${problem}` });
   }
-  const levels: readonly (readonly [level: PolicyLevel, values: ReadonlyMap<string, JsonValue> | undefined])[] = [
+  const resolved = settle(settingKeys(POLICY_SETTINGS), [
     ["declaration", declared.values],
     ["group", shared],
     ["defaults", defaults.policies],
     ["built-in", BUILT_IN],
-  ];
-  const resolved = new Map<PolicyKey, ResolvedPolicy>();
-  for (const key of settingKeys(POLICY_SETTINGS)) {
-    for (const [level, values] of levels) {
-      const value = values?.get(key);
-      if (value === undefined) continue;
-      resolved.set(key, { value, level });
-      break;
-    }
-  }
+  ]);
+  const ofGroup = settle(settingKeys(GROUP_SETTINGS), [
+    ["group", shared],
+    ["built-in", group === undefined ? undefined : BUILT_IN_SHARED],
+  ]);
+  const idleRate = settleRate(resolved, "rate_limit");
+  settleRate(ofGroup, "shared_rate_limit");
+  if (idleRate !== undefined) issues.push(issueAt(idleRate, NO_REQUESTS));
+  const policy = policyOf(group, resolved, ofGroup);
+  const idleQueue = hasTurns(policy) ? undefined : dropBuiltIn(resolved, "queue.");
+  const notes = idleQueue === undefined ? [] : [issueAt(idleQueue, NO_LIMIT)];
   return {
     group,
     resolved,
-    policy: {
-      group: groupPolicy(group, shared),
-      retry: retryPolicy(resolved),
-      hedge: hedgePolicy(resolved),
-      circuitBreaker: circuitBreakerPolicy(resolved),
-      concurrencyLimit: number(resolved, "concurrency_limit"),
-    },
+    shared: ofGroup,
+    policy,
+    notes,
     facts: {
       group: group ?? null,
       shared: Object.fromEntries(shared ?? []),
@@ -96,10 +111,21 @@ function groupOf(
   return { group, shared, issues: shared === undefined ? [unknownGroup(group, groups?.keys() ?? [])] : [] };
 }
 
-function groupPolicy(name: string | undefined, shared: GroupValues | undefined): GroupPolicy | undefined {
-  if (name === undefined) return undefined;
-  const parallel = shared?.get("max_parallel_calls");
-  return { name, maxParallelCalls: typeof parallel === "number" ? parallel : undefined };
+/** For each key the value of the first level that has one. */
+function settle(
+  keys: readonly string[],
+  levels: readonly (readonly [level: PolicyLevel, values: ReadonlyMap<string, JsonValue> | undefined])[],
+): Map<string, ResolvedPolicy> {
+  const resolved = new Map<string, ResolvedPolicy>();
+  for (const key of keys) {
+    for (const [level, values] of levels) {
+      const value = values?.get(key);
+      if (value === undefined) continue;
+      resolved.set(key, { value, level });
+      break;
+    }
+  }
+  return resolved;
 }
 
 function retryPolicy(resolved: Resolved): RetryPolicy {
@@ -143,12 +169,70 @@ function circuitBreakerPolicy(resolved: Resolved): CircuitBreakerPolicy | undefi
   return { failureThreshold, resetTimeoutMs, scope };
 }
 
-function number(resolved: Resolved, key: PolicyKey): number | undefined {
+/**
+ * Completes a rate limit, whose burst is all of it where nobody says otherwise. Where there is none, gives a key that
+ * the declaration sets in vain.
+ */
+function settleRate(resolved: Map<string, ResolvedPolicy>, key: string): string | undefined {
+  const requests = resolved.get(`${key}.requests`);
+  if (requests === undefined) return dropBuiltIn(resolved, `${key}.`);
+  const burst = resolved.get(`${key}.burst`);
+  if (burst === undefined) resolved.set(`${key}.burst`, { value: requests.value, level: "built-in" });
+  return undefined;
+}
+
+/** Drops what is built in below a key where nothing depends on it, and gives a key there that the declaration sets. */
+function dropBuiltIn(resolved: Map<string, ResolvedPolicy>, prefix: string): string | undefined {
+  const below = [...resolved].filter(([key]) => key.startsWith(prefix));
+  for (const [key, { level }] of below) if (level === "built-in") resolved.delete(key);
+  return below.find(([, { level }]) => level === "declaration")?.[0];
+}
+
+/** Whether calls may have to wait for their turn. */
+function hasTurns({ concurrencyLimit, adaptiveConcurrency, group }: ResolvedPolicies["policy"]): boolean {
+  return concurrencyLimit !== undefined || adaptiveConcurrency || group?.maxParallelCalls !== undefined;
+}
+
+function issueAt(key: string, message: string): ConfigIssue {
+  return { pointer: jsonPointer(key.split(".")), message: `\`${key}\` ${message}` };
+}
+
+function policyOf(
+  group: string | undefined,
+  resolved: ReadonlyMap<string, ResolvedPolicy>,
+  shared: ReadonlyMap<string, ResolvedPolicy>,
+): ResolvedPolicies["policy"] {
+  return {
+    group: group === undefined ? undefined : groupPolicy(group, shared),
+    retry: retryPolicy(resolved),
+    hedge: hedgePolicy(resolved),
+    circuitBreaker: circuitBreakerPolicy(resolved),
+    concurrencyLimit: number(resolved, "concurrency_limit"),
+    adaptiveConcurrency: resolved.get("concurrency.adaptive")?.value === true,
+    queue: { maxLength: number(resolved, "queue.max_length") ?? 0, maxWaitMs: number(resolved, "queue.max_wait") ?? 0 },
+    rateLimit: readRateLimit(valuesOf(resolved), "rate_limit"),
+  };
+}
+
+function groupPolicy(name: string, shared: ReadonlyMap<string, ResolvedPolicy>): GroupPolicy {
+  return {
+    name,
+    maxParallelCalls: number(shared, "max_parallel_calls"),
+    rateLimit: readRateLimit(valuesOf(shared), "shared_rate_limit"),
+  };
+}
+
+function number(resolved: ReadonlyMap<string, ResolvedPolicy>, key: PolicyKey | GroupKey): number | undefined {
   const value = resolved.get(key)?.value;
   return typeof value === "number" ? value : undefined;
 }
 
+function valuesOf(resolved: ReadonlyMap<string, ResolvedPolicy>): ReadonlyMap<string, JsonValue> {
+  return new Map([...resolved].map(([key, { value }]) => [key, value]));
+}
+
 const NOTHING = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: false });
+const BUILT_IN_SHARED = readSettings<GroupKey>(GROUP_SETTINGS, {}, { fill: true }).values;
 const BUILT_IN = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: true }).values;
 
 /** Most declarations set none, and thousands are read at a start. */

@@ -16,6 +16,8 @@ export const OUTPUT_FORM: EventForm<CallOutput> = {
       case "progress":
       case "log":
         return EVENT_BYTES + event.message.length * 2;
+      case "queue-enter":
+        return EVENT_BYTES + event.limit.length * 2;
       case "heartbeat":
       case "completed":
         return EVENT_BYTES;

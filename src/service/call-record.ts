@@ -42,6 +42,7 @@ export class CallRecord {
   readonly #tool: ToolDefinition;
   readonly #clock: Clock;
   readonly #exchanges: UpstreamExchange[] = [];
+  #queuedMs = 0;
   #ended = false;
 
   constructor(request: CallRequestFacts, tool: ToolDefinition, clock: Clock) {
@@ -56,16 +57,22 @@ export class CallRecord {
     if (this.#request.explain && this.#exchanges.length < MAX_EXCHANGES) this.#exchanges.push(exchange);
   }
 
+  /** The call waited so long for its turn. */
+  waited(ms: number): void {
+    this.#queuedMs += ms;
+  }
+
   /** @throws GatewayError RESULT_TOO_LARGE. */
   end({ result, effect, attempts, replayed = false }: Extract<ToolEvent, { type: "completed" }>): CallEnd {
     this.#ended = true;
     const { validateOnly, explain } = this.#request;
     const totalMs = this.#clock.monotonicMs() - this.startedMs;
+    const times = { startTimeMs: this.startTimeMs, queuedMs: this.#queuedMs, totalMs };
     return {
       type: "completed",
       tool: this.#tool,
       result: validateOnly ? undefined : withinMessage(result),
-      stats: { startTimeMs: this.startTimeMs, totalMs, attempts: validateOnly ? 0 : attempts, effect, replayed },
+      stats: { ...times, attempts: validateOnly ? 0 : attempts, effect, replayed },
       exchanges: explain ? this.#exchanges : undefined,
     };
   }

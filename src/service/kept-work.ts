@@ -79,6 +79,7 @@ export class KeptWork implements Disposable {
     });
     for await (const event of events) {
       if (event.type === "exchange") record.add(event.exchange);
+      else if (event.type === "queue-leave") record.waited(event.waitedMs);
       else if (event.type === "completed") yield record.end(event);
       else yield* outputPieces(event);
     }

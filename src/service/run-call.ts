@@ -49,6 +49,7 @@ export async function* runCall(
     if (turn !== undefined) await turn;
     if (event === TICK) yield { type: "heartbeat" };
     else if (event.type === "exchange") record.add(event.exchange);
+    else if (event.type === "queue-leave") record.waited(event.waitedMs);
     else if (event.type === "completed") yield record.end(event);
     else yield event;
   }

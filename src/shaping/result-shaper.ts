@@ -79,6 +79,15 @@ function limitsOf({ rules }: ResultShaperParts, limit: number, deltas: DeltaText
 }
 
 function redactEvent(event: ProgressEvent, redactor: Redactor): ProgressEvent {
-  if (event.type !== "exchange") return { ...event, message: redactor.text(wellFormed(event.message)) };
-  return { ...event, exchange: redactExchange(event.exchange, redactor) };
+  switch (event.type) {
+    case "progress":
+    case "log":
+      return { ...event, message: redactor.text(wellFormed(event.message)) };
+    case "exchange":
+      return { ...event, exchange: redactExchange(event.exchange, redactor) };
+    // What the gateway itself says, of names alone.
+    case "queue-enter":
+    case "queue-leave":
+      return event;
+  }
 }

@@ -25,7 +25,7 @@ const MAX_RESULT_BYTES = 4 * 1024 * 1024 - 16 * 1024;
 export type StreamEvent = NonNullable<MessageInitShape<typeof CallStreamResponseSchema>["event"]>;
 
 /** Output of a tool that goes to the reader of a stream as it comes. */
-export type OutputEvent = Extract<ToolEvent, { type: "delta" | "progress" | "log" }>;
+export type OutputEvent = Extract<ToolEvent, { type: "delta" | "progress" | "log" | "queue-enter" }>;
 
 /** Output as messages: one, or for a long text several of at most {@link MAX_PIECE_BYTES}. */
 export function encodeOutput(event: OutputEvent): StreamEvent[] {
@@ -41,6 +41,8 @@ export function encodeOutput(event: OutputEvent): StreamEvent[] {
     }
     case "log":
       return [{ case: "log", value: { level: event.level, message: event.message } }];
+    case "queue-enter":
+      return [{ case: "queued", value: { limit: event.limit, position: event.position } }];
   }
 }
 
@@ -98,6 +100,8 @@ export function withinMessage(result: ToolResult): ToolResult {
 export interface CallStats {
   /** Milliseconds since the epoch. */
   readonly startTimeMs: number;
+  /** Waiting for its turn, of all attempts together. */
+  readonly queuedMs: number;
   readonly totalMs: number;
   readonly attempts: number;
   readonly effect: Effect;
@@ -109,6 +113,7 @@ export interface CallStats {
 export function encodeStats(stats: CallStats): MessageInitShape<typeof CallStatsSchema> {
   return {
     startTime: toTimestamp(stats.startTimeMs),
+    ...(stats.queuedMs === 0 ? {} : { queued: toDuration(stats.queuedMs) }),
     total: toDuration(stats.totalMs),
     attempts: stats.attempts,
     replayed: stats.replayed,

@@ -304,7 +304,7 @@ test("tool call --output json has everything", async () => {
   expect(JSON.parse(ran.stdout)).toMatchObject({
     callId: "c1",
     content: [{ blob: { mimeType: "image/png", data: "AQI=" } }],
-    stats: { attempts: 2, effect: "committed", totalMs: 1000 },
+    stats: { attempts: 2, effect: "committed", totalMs: 1000, queuedMs: 0 },
   });
 });
 
@@ -407,6 +407,28 @@ test("tool call --stream --output json prints one event a line", async () => {
     .map((line) => JSON.parse(line));
   expect(events.map((event) => event.event)).toEqual(["started", "output", "progress", "output", "log", "completed"]);
   expect(events.at(-1)).toMatchObject({ callId: "c1", structured: { lines: 2 } });
+});
+
+const QUEUED: FakeServices = {
+  gateway: {
+    async *callStream(): AsyncGenerator<StreamResponse> {
+      yield { sequence: 0n, event: { case: "started", value: { callId: "c1" } } };
+      yield { sequence: 1n, event: { case: "queued", value: { limit: 'tool "tail"', position: 2 } } };
+      const stats = { attempts: 1, effect: Effect.NONE, queued: { seconds: 2n }, total: { seconds: 3n } };
+      yield { sequence: 2n, event: { case: "completed", value: { stats, result: { structuredJson: "1" } } } };
+    },
+  },
+};
+
+test("a call that waits for its turn says so, and how long it did [S2-67]", async () => {
+  const { stderr } = await run(QUEUED, ["tool", "call", "tail", "--stream", "--explain"]);
+  expect(stderr).toBe(
+    'waits for tool "tail", number 2 in line\ncall c1: 3s (2s of it waiting for its turn), 1 attempt, effect none\n',
+  );
+  const { stdout } = await run(QUEUED, ["tool", "call", "tail", "--stream", "--output", "json"]);
+  const [, queued, completed] = stdout.split("\n").map((line) => JSON.parse(line === "" ? "{}" : line));
+  expect(queued).toEqual({ event: "queued", limit: 'tool "tail"', position: 2 });
+  expect(completed).toMatchObject({ stats: { totalMs: 3_000, queuedMs: 2_000 } });
 });
 
 /** A gateway whose stream never ends by itself, and what it saw. */

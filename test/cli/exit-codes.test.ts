@@ -60,6 +60,8 @@ test("network, credential and argument problems end with codes of their own [S2-
     UPSTREAM_POOL_EXHAUSTED: 5,
     CIRCUIT_OPEN: 5,
     RESULT_TOO_LARGE: 5,
+    CONCURRENCY_LIMIT_REACHED: 8,
+    RATE_LIMITED: 8,
     GATEWAY_STOPPING: 4,
     WATCH_STALLED: 4,
     OUTCOME_UNKNOWN: 5,
@@ -69,7 +71,6 @@ test("network, credential and argument problems end with codes of their own [S2-
     CALL_NOT_FOUND: 3,
     RESUME_EXPIRED: 3,
     STORE_FAILED: 70,
-    CONCURRENCY_LIMIT_REACHED: 8,
     REGISTRY_FULL: 8,
     INTERNAL: 70,
   });

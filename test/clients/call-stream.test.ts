@@ -45,7 +45,11 @@ test("a stream gives its events in order, without heartbeats, and ends after com
     yield { sequence: 4n, event: { case: "log", value: { level: "info", message: "line" } } };
     yield { sequence: 5n, event: { case: undefined } };
     yield { sequence: 6n, event: { case: "output", value: { delta: { case: "data", value: new Uint8Array([1]) } } } };
-    yield { sequence: 7n, event: { case: "completed", value: { stats: { attempts: 1 } } } };
+    yield { sequence: 7n, event: { case: "queued", value: { limit: 'group "aws"', position: 3 } } };
+    yield {
+      sequence: 8n,
+      event: { case: "completed", value: { stats: { attempts: 1, queued: { seconds: 2n, nanos: 500_000_000 } } } },
+    };
   });
   expect(error).toBeUndefined();
   expect(events).toMatchObject([
@@ -54,7 +58,8 @@ test("a stream gives its events in order, without heartbeats, and ends after com
     { type: "progress", current: 1, total: 2, message: "half" },
     { type: "log", level: "info", message: "line" },
     { type: "output", text: "", data: new Uint8Array([1]) },
-    { type: "completed", outcome: { callId: "c1", attempts: 1 } },
+    { type: "queued", limit: 'group "aws"', position: 3 },
+    { type: "completed", outcome: { callId: "c1", attempts: 1, queuedMs: 2_500 } },
   ]);
 });
 

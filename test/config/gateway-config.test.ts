@@ -81,11 +81,20 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   ],
   "defaults.circuit_breaker.scope": ["upstream", "defaults.policies", new Map([["circuit_breaker.scope", "upstream"]])],
   "defaults.concurrency_limit": ["7", "defaults.policies", new Map([["concurrency_limit", 7]])],
+  "defaults.concurrency.adaptive": ["true", "defaults.policies", new Map([["concurrency.adaptive", true]])],
+  "defaults.queue.max_length": ["9", "defaults.policies", new Map([["queue.max_length", 9]])],
+  "defaults.queue.max_wait": ["9s", "defaults.policies", new Map([["queue.max_wait", 9_000]])],
+  "defaults.rate_limit.requests": ["9", "defaults.policies", new Map([["rate_limit.requests", 9]])],
+  "defaults.rate_limit.per": ["9s", "defaults.policies", new Map([["rate_limit.per", 9_000]])],
+  "defaults.rate_limit.burst": ["9", "defaults.policies", new Map([["rate_limit.burst", 9]])],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "defaults.pool.max_connections": ["7", "defaults.pool.maxConnections", 7],
   "defaults.pool.max_waiting": ["0", "defaults.pool.maxWaiting", 0],
   "defaults.pool.max_idle": ["3", "defaults.pool.maxIdle", 3],
   "defaults.pool.idle_timeout": ["20s", "defaults.pool.idleMs", 20_000],
+  "rate_limit.requests": ["9", "rateLimit", { requests: 9, perMs: 1_000, burst: 9 }],
+  "rate_limit.per": ["9s", "rateLimit", { requests: 5, perMs: 9_000, burst: 5 }],
+  "rate_limit.burst": ["9", "rateLimit", { requests: 5, perMs: 1_000, burst: 9 }],
   "limits.request_bytes": ["64KB", "limits.requestBytes", 64_000],
   "limits.response_bytes": ["1MiB", "limits.responseBytes", 1_048_576],
   "limits.deadline": ["10m", "limits.deadlineMs", 600_000],
@@ -120,6 +129,8 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
 const BESIDE: Readonly<Record<string, string>> = {
   "tls.cert": "  key: k\n",
   "tls.key": "  cert: c\n",
+  "rate_limit.per": "  requests: 5\n",
+  "rate_limit.burst": "  requests: 5\n",
   "tls.min_version": "  cert: c\n  key: k\n",
 };
 
@@ -136,6 +147,18 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
   });
 }
+
+test("what belongs to a rate limit needs the limit itself", () => {
+  const needs = "has no effect without `requests` beside it: set that, or leave this out";
+  expect(problems("rate_limit: { per: 2s }\n")).toEqual([`1:15 \`rate_limit.per\`: ${needs}`]);
+  expect(problems("groups: { aws: { shared_rate_limit: { burst: 3 } } }\n")).toEqual([
+    expect.stringContaining(`\`groups.aws.shared_rate_limit.burst\`: ${needs}`),
+  ]);
+  // A tool of the group, or one without such a value, may set the limit that these belong to.
+  expect(problems("groups: { aws: { rate_limit: { burst: 3 } } }\ndefaults: { rate_limit: { per: 2s } }\n")).toEqual(
+    [],
+  );
+});
 
 test("only loopback addresses are taken while no authentication is configured", () => {
   for (const [text, host] of [
@@ -237,7 +260,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["identity", "toolsets", "skills", "secrets", "audit", "metrics", "telemetry", "rate_limit"]) {
+  for (const key of ["identity", "toolsets", "skills", "secrets", "audit", "metrics", "telemetry"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

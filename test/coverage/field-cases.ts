@@ -78,8 +78,6 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
   "U-D10": { text: "Server-sent events are read whatever their line ends and cuts" },
   "U-D11": {
     text: "Each phase of an answer has a limit, which the error names",
-    rest: "that the slot of the call is free again",
-    waits: ["concurrency limits"],
   },
   "U-D12": { text: "A quiet event stream of a server outlives the limits of HTTP clients", waits: ["MCP"] },
   "U-D13": { text: "`localhost` is tried in both address families, and each address tried is named" },
@@ -171,8 +169,8 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
   },
   "G-D02": {
     text: "A cancelled, killed or vanished reader stops the producer",
-    rest: "scripts, and that the slot of the call is free again",
-    waits: ["scripts", "concurrency limits"],
+    rest: "scripts",
+    waits: ["scripts"],
   },
   "G-D03": { text: "An upstream that says goodbye costs no call", waits: ["gRPC upstreams"] },
   "G-D04": { text: "Results stay within what standard clients take, or the error says what to do" },

@@ -25,6 +25,8 @@ type OpenOptions = Partial<Omit<OpenGatewayOptions, "clock">> & { readonly clock
 /** Two values of a key, and what each makes of a gateway. */
 interface Difference {
   readonly values: readonly [before: unknown, after: unknown];
+  /** Where the values stand, if not under the key itself. */
+  readonly section?: string;
   readonly see: (gateway: OpenGateway) => Promise<unknown>;
   readonly seen: readonly [before: unknown, after: unknown];
 }
@@ -124,6 +126,16 @@ function failing(name: string, pattern: RegExp): (gateway: OpenGateway) => Promi
     if (!(error instanceof ConnectError)) return error;
     return pattern.exec(error.rawMessage)?.[0] ?? error.rawMessage;
   };
+}
+
+/** How many of three calls by one caller are refused for its rate, one after the other and of different tools. */
+async function refusedOfThree({ client }: OpenGateway): Promise<number> {
+  let refused = 0;
+  for (const name of ["json", "yaml", "json"]) {
+    const outcome = await client.call(name).catch(reasonOf);
+    if (outcome === "RATE_LIMITED") refused++;
+  }
+  return refused;
 }
 
 async function statusOf(url: string, headers: Readonly<Record<string, string>>): Promise<number> {
@@ -331,6 +343,33 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     see: failing("endless", /limit of .*/),
     seen: ["limit of 1024 bytes", "limit of 65536 bytes"],
   },
+  "rate_limit.requests": {
+    values: [
+      { requests: 1, per: "1h" },
+      { requests: 2, per: "1h" },
+    ],
+    section: "rate_limit",
+    see: refusedOfThree,
+    seen: [2, 1],
+  },
+  "rate_limit.per": {
+    values: [
+      { requests: 1, per: "1h" },
+      { requests: 1, per: "1ms" },
+    ],
+    section: "rate_limit",
+    see: refusedOfThree,
+    seen: [2, 0],
+  },
+  "rate_limit.burst": {
+    values: [
+      { requests: 9, per: "1h", burst: 1 },
+      { requests: 9, per: "1h", burst: 2 },
+    ],
+    section: "rate_limit",
+    see: refusedOfThree,
+    seen: [2, 1],
+  },
   "limits.deadline": {
     values: ["1s", "1500ms"],
     see: failing("patient", /\d+ ms/),
@@ -534,7 +573,7 @@ test.for(Object.entries(EFFECTS))("`%s` of gateway.yaml has an effect", { timeou
     return;
   }
   const see = async (value: unknown): Promise<unknown> =>
-    effect.see(await open({ files: toolFiles(), settings: setting(key, value) }));
+    effect.see(await open({ files: toolFiles(), settings: setting(effect.section ?? key, value) }));
   expect(await Promise.all(effect.values.map(see))).toEqual(effect.seen);
 });
 

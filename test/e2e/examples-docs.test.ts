@@ -21,7 +21,7 @@ const running = new AsyncDisposableStack();
 let client: GatewayClient;
 
 beforeAll(async () => {
-  const gateway = running.use(await startGateway({ tools: {} }));
+  const gateway = running.use(await startGateway({ tools: {}, config: gatewaySettings(page) }));
   client = running.use(createGatewayClient(gateway.port));
 }, START_TIMEOUT_MS);
 
@@ -43,6 +43,11 @@ function examplesOf(markdown: string): Example[] {
     }
   }
   return found;
+}
+
+/** What the page shows of gateway.yaml, in ```text blocks that begin with its name. */
+function gatewaySettings(markdown: string): string {
+  return [...markdown.matchAll(/^```text\n# gateway\.yaml\n([^]*?)^```$/gm)].map(([, text = ""]) => text).join("");
 }
 
 /** Puts a fragment into the declaration that the page gives for it, key by key at top level. */

@@ -62,6 +62,7 @@ function comparable(output: string): string[] {
     .replace(/\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT|\d{4}-\d\d-\d\dT[\d:.]+Z/g, "TIME")
     .replace(/\b[\d.]+ ?m?s\b/g, "N ms")
     .replace(/[0-9a-f]{64}/g, "DIGEST")
+    .replace(/(?<=timeout-ms: )\d+/g, "N")
     .replace(/revision \d+/g, "revision N")
     .split("\n")
     .filter((line) => line !== "" && line !== ">")

@@ -140,6 +140,12 @@ export const CHANGES: readonly Change[] = [
     seen: { headers: { "content-type": expect.stringMatching(/^text\/csv\b/) } },
   },
   {
+    key: "deadline_header",
+    before: { deadline_header: "none" },
+    after: { deadline_header: "x-time-left" },
+    seen: { headers: { "x-time-left": expect.stringMatching(/^[1-9]\d{0,4}$/) } },
+  },
+  {
     key: "form",
     before: { method: "POST", form: { a: "1" } },
     after: { method: "POST", form: { a: "2" } },

@@ -60,6 +60,22 @@ test("a group that comes lets in a tool that named it before, and one that goes 
   expect(await gateway.client.call("one").then(() => "OK", reasonOf)).toBe("OK");
 });
 
+test("another rate of each caller counts for the calls that come [S2-124]", async () => {
+  await using upstream = await startEchoUpstream();
+  await using folder = await temporaryFolder();
+  await using gateway = await openGateway({ folder: folder.path, files: { "tools/one.yaml": tool("one", upstream) } });
+  const call = (): Promise<string | undefined> => gateway.client.call("one").then(() => "OK", reasonOf);
+  expect(await call()).toBe("OK");
+  const changed = { rate_limit: { requests: 1, per: "1h" } };
+  expect(await gateway.reconfigure(changed)).toEqual({
+    applied: expect.arrayContaining(["rate_limit.requests", "rate_limit.per"]),
+    needRestart: [],
+  });
+  expect([await call(), await call()]).toEqual(["OK", "RATE_LIMITED"]);
+  await gateway.reconfigure({});
+  expect(await call()).toBe("OK");
+});
+
 test("settings that need a new start are named, until they are as they were at the start [S2-124]", async () => {
   await using folder = await temporaryFolder();
   await using gateway = await openGateway({ folder: folder.path });

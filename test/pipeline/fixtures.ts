@@ -40,6 +40,9 @@ export const POLICY: ToolPolicy = {
   concurrencyLimit: undefined,
   hedge: undefined,
   circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
+  adaptiveConcurrency: false,
+  queue: { maxLength: 1_000, maxWaitMs: 30_000 },
+  rateLimit: undefined,
 };
 
 export function makeCall(args: JsonObject = { n: 1 }, changes: Partial<ToolCall> = {}): ToolCall {

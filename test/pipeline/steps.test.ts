@@ -32,6 +32,7 @@ test("the steps stand in this order, each compiled and tested by itself [S2-11]"
   expect(createPipelineSteps({ checker }).map(({ name, scope }) => [name, scope])).toEqual([
     ["audit", "call"],
     ["validate-arguments", "call"],
+    ["rate-limit", "call"],
     ["idempotency_field", "call"],
     ["reconcile", "call"],
     ["deadline", "call"],
@@ -55,6 +56,7 @@ for (const step of createPipelineSteps({ checker })) {
       retry: { ...POLICY.retry, maxRetries: 3 },
       hedge: { after: { ms: 100 }, max: 1 },
       concurrencyLimit: 100,
+      rateLimit: { requests: 100, perMs: 1_000, burst: 100 },
     },
     config: step.name === "idempotency_field" ? "request_id" : undefined,
     call: makeCall(),
@@ -101,6 +103,20 @@ test("a call is on record with its start, its end and what came of it [S2-81]", 
     },
   ]);
   expect(JSON.stringify(lines)).not.toMatch(/42|secret/);
+});
+
+test("how long a call waited for its turn is on record, over all its attempts [S2-67]", async () => {
+  const lines: RecordedLine[] = [];
+  const wait = { type: "queue-enter", limit: 'tool "order_status"', position: 1 } as const;
+  const adapter = invokeOf(
+    wait,
+    { type: "queue-leave", waitedMs: 20.25 },
+    wait,
+    { type: "queue-leave", waitedMs: 1.5 },
+    RESULT,
+  );
+  await collect(path(auditStep)(makeCall(), makeContext({ logger: recordingLogger(lines) }), adapter));
+  expect(lines[1]).toMatchObject({ message: "tool-call-end", fields: { queuedMs: 21.75, outcome: "ok" } });
 });
 
 test("a tool's own no is on record as failure with its reason and attempts", async () => {

@@ -39,6 +39,9 @@ test("E1 loads as written, with every field where it belongs [S2-21] [S2-22] [S2
     concurrencyLimit: undefined,
     hedge: undefined,
     circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
+    adaptiveConcurrency: false,
+    queue: { maxLength: 1_000, maxWaitMs: 30_000 },
+    rateLimit: undefined,
   });
 });
 
@@ -345,22 +348,22 @@ test("hints, labels, enabled and delivery are taken over", () => {
 
 test("a step's key is checked by its schema and handed to it", () => {
   const step: Step = {
-    name: "rate_limit",
+    name: "cache",
     scope: "call",
     configSchema: {
       type: "object",
       additionalProperties: false,
-      properties: { per_minute: { type: "integer", minimum: 1 } },
+      properties: { minutes: { type: "integer", minimum: 1 } },
     },
     compile: () => undefined,
   };
-  const text = `${MINIMAL}rate_limit: {per_minute: 5}\n`;
-  expect(problems(text)).toEqual(["5:1 `rate_limit` is not supported yet: remove it"]);
+  const text = `${MINIMAL}cache: {minutes: 5}\n`;
+  expect(problems(text)).toEqual(["5:1 `cache` is not supported yet: remove it"]);
   const { stepConfigs, digest, explained } = declare(text, { steps: [step] });
-  expect([...stepConfigs]).toEqual([["rate_limit", { per_minute: 5 }]]);
-  expect(explained).toContainEqual({ key: "rate_limit", value: '{"per_minute":5}', origin: "file:t.yaml:5" });
+  expect([...stepConfigs]).toEqual([["cache", { minutes: 5 }]]);
+  expect(explained).toContainEqual({ key: "cache", value: '{"minutes":5}', origin: "file:t.yaml:5" });
   expect(declare(text.replace("5}", "6}"), { steps: [step] }).digest).not.toBe(digest);
-  expect(problems(`${MINIMAL}rate_limit: {per_minute: 0}\n`, { steps: [step] })).toEqual([
-    "5:14 `rate_limit.per_minute`: expected a number >= 1, got number 0",
+  expect(problems(`${MINIMAL}cache: {minutes: 0}\n`, { steps: [step] })).toEqual([
+    "5:9 `cache.minutes`: expected a number >= 1, got number 0",
   ]);
 });

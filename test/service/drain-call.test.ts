@@ -14,7 +14,7 @@ async function drained(
   const events = (async function* (): AsyncGenerator<CallEvent> {
     yield { type: "started", callId: "c", deadlineMs: 0, resumeWindowMs: undefined };
     for (const [index, text] of deltas) yield { type: "delta", index, text };
-    const stats = { startTimeMs: 0, totalMs: 0, attempts: 1, effect: "none", replayed: false } as const;
+    const stats = { startTimeMs: 0, queuedMs: 0, totalMs: 0, attempts: 1, effect: "none", replayed: false } as const;
     yield { type: "completed", tool: { name: "t", contractDigest: "d" }, result, stats, exchanges: undefined };
   })();
   const { callId, end } = await drainCall(events);

@@ -88,10 +88,11 @@ test("what a result does not have is absent", () => {
 });
 
 test("figures of a call are carried", () => {
-  const figures = { startTimeMs: 1_700_000_000_000, totalMs: 12.5, attempts: 2 };
+  const figures = { startTimeMs: 1_700_000_000_000, queuedMs: 2.5, totalMs: 12.5, attempts: 2 };
   const stats = encodeStats({ ...figures, effect: "committed", replayed: true });
   expect(create(CallStatsSchema, stats)).toMatchObject({
     startTime: { seconds: 1_700_000_000n, nanos: 0 },
+    queued: { seconds: 0n, nanos: 2_500_000 },
     total: { seconds: 0n, nanos: 12_500_000 },
     attempts: 2,
     effect: Effect.COMMITTED,

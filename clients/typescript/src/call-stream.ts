@@ -26,6 +26,8 @@ export type CallEvent =
       readonly total: number | undefined;
       readonly message: string;
     }
+  /** The call waits for its turn. `limit`: what it waits for; `position`: its place in line, 1 for the next in turn. */
+  | { readonly type: "queued"; readonly limit: string; readonly position: number }
   /** A log line of the tool, not for the model. */
   | { readonly type: "log"; readonly level: string; readonly message: string }
   /** Last. `outcome.result` holds only what was not sent as output. */
@@ -174,6 +176,8 @@ function eventOf(event: CallStreamResponse["event"], callId: string): CallEvent 
       return progressEvent(event.value);
     case "log":
       return logEvent(event.value);
+    case "queued":
+      return { type: "queued", limit: event.value.limit, position: event.value.position };
     case "completed":
       return { type: "completed", outcome: outcomeOf(callId, event.value) };
     case "heartbeat":

@@ -19,6 +19,8 @@ export interface CallOutcome {
   readonly attempts: number;
   /** Whole time in the gateway, in milliseconds. */
   readonly totalMs: number;
+  /** How much of it the call waited for its turn, in milliseconds. */
+  readonly queuedMs: number;
   /** Set when `explain` was asked for. */
   readonly explanation: CallExplanation | undefined;
   /** Text parts, joined by newlines. In a stream: only those that were not sent as output before. */
@@ -50,6 +52,7 @@ export function outcomeOf(callId: string, { result, stats, explanation }: Outcom
     replayed: stats?.replayed ?? false,
     attempts: stats?.attempts ?? 0,
     totalMs: stats?.total === undefined ? 0 : durationMs(stats.total),
+    queuedMs: stats?.queued === undefined ? 0 : durationMs(stats.queued),
     explanation,
     text,
     structured: () => (result?.structuredJson === undefined ? undefined : parseExact(result.structuredJson)),

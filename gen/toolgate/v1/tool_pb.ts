@@ -352,7 +352,7 @@ export const ToolState = {
   READY: 1,
 
   /**
-   * Callable, but its breaker is half open or its last probe failed.
+   * Callable, but its breaker is half open, its last probe failed, or calls wait for their turn.
    *
    * @generated from enum value: TOOL_STATE_DEGRADED = 2;
    */

@@ -40,6 +40,9 @@ export const SIGNATURE_ENCODINGS = ["hex", "base64"] as const;
 /** How the time of signing is written. */
 export const TIMESTAMP_FORMATS = ["unix", "unix_ms", "iso8601"] as const;
 
+/** Header that tells how many milliseconds are left of a call, where the declaration names no other. */
+export const DEADLINE_HEADER = "x-request-timeout-ms";
+
 /** A text key that is not empty. */
 function text(description: string): JsonObject {
   return { type: "string", minLength: 1, description };
@@ -216,6 +219,13 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
       description:
         "Whether the endpoint's host name may lead to a private, loopback, link-local or metadata address. An " +
         "address or `localhost` written in `endpoint` needs no leave.",
+    },
+    deadline_header: {
+      type: "string",
+      minLength: 1,
+      default: DEADLINE_HEADER,
+      description:
+        "Header that tells the upstream how many milliseconds are left of the call; `none` sends none. By default it is left out where the declaration sets such a header itself.",
     },
     proxy: notYet("Proxy to go through."),
     tls: notYet("Certificates to trust and to show."),

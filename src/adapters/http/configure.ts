@@ -2,7 +2,7 @@ import type { AdapterSettings, Configured } from "../../core/adapter.ts";
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
-import { type HttpMethod, METHODS, QUERY_STYLES } from "./config-schema.ts";
+import { DEADLINE_HEADER, type HttpMethod, METHODS, QUERY_STYLES } from "./config-schema.ts";
 import { claimQuery, configureAuth } from "./configure-auth.ts";
 import { BodyConfiguration } from "./configure-body.ts";
 import { configureSigning } from "./configure-signing.ts";
@@ -36,6 +36,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const literals = literalCredentials(keys);
   const signing = configureSigning(checker);
   const headers = headersOf(checker);
+  const deadlineHeader = deadlineHeaderOf(checker);
   const bodies = new BodyConfiguration(checker, method);
   const body = bodies.body();
   const contentType = bodies.contentType(body);
@@ -65,6 +66,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     contentType,
     auth,
     signing,
+    deadlineHeader,
     redirects: checker.text("redirects") === "none" ? "none" : "same_origin",
     allowPrivate: ownValue(keys, "allow_private") === true,
     pool: poolLimits(keys, settings.pool),
@@ -132,6 +134,15 @@ function headersOf(checker: DeclarationChecker): HeaderTemplate[] {
     }
     return { name, parts };
   });
+}
+
+/** To be asked when all other headers are known. */
+function deadlineHeaderOf(checker: DeclarationChecker): string | undefined {
+  const declared = checker.text("deadline_header");
+  if (declared === undefined) return checker.headerNames.has(DEADLINE_HEADER) ? undefined : DEADLINE_HEADER;
+  if (declared === "none") return undefined;
+  checker.claimHeader("/deadline_header", declared, "");
+  return declared;
 }
 
 /** What is asked for where the declaration does not say. */

@@ -15,6 +15,13 @@ import type { RequestPayload } from "./streamed-body.ts";
 /** Once as much waits for the reader, the upstream is read no further. */
 const READ_AHEAD_BYTES = 64 * 1024;
 
+/** The limit that each phase of a call spends. */
+const SPENT_IN: Readonly<Record<LostCall["phase"], TimeLimit>> = {
+  connecting: "connect",
+  waiting: "read",
+  answering: "idle",
+};
+
 /** Names in lower case; a header that came more than once has a list. */
 export type AnswerHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
 
@@ -69,6 +76,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** What the call may have changed so far. */
   get effect(): Effect {
     return this.#config.readOnly || this.#phase === "connecting" ? "none" : "unknown";
+  }
+
+  /** The limit of time that runs at this moment, or would if the reader asked for more. */
+  get spends(): TimeLimit {
+    return SPENT_IN[this.#phase];
   }
 
   /** The connection was kept from an earlier call, and was gone before anything of an answer came. */

@@ -14,7 +14,7 @@ import { parseMediaType } from "./media-type.ts";
 import type { OriginAccess } from "./origin-pools.ts";
 import { poolExhausted } from "./pool-refusal.ts";
 import { redirectOf } from "./redirects.ts";
-import { assembleRequest, type HttpRequest } from "./request.ts";
+import { assembleRequest, type HttpRequest, withDeadline } from "./request.ts";
 import { signRequest } from "./sign-request.ts";
 import { UnreadableAnswer } from "./unreadable-answer.ts";
 
@@ -47,7 +47,7 @@ export class HttpCall {
 
   /** Ends the call at once with this reason, closing its connection. */
   stop(reason: unknown): void {
-    this.#stopped ??= endedCall(reason, this.#exchange?.effect ?? "none");
+    this.#stopped ??= endedCall(reason, this.#exchange?.effect ?? "none", this.#exchange?.spends ?? "connect");
     this.#exchange?.abort(this.#stopped);
     this.#waiting.abort(this.#stopped);
   }
@@ -148,7 +148,9 @@ export class HttpCall {
   /** The request as it goes out now. Throws where the call was stopped. */
   #sign(request: HttpRequest): HttpRequest {
     if (this.#stopped !== undefined) throw this.#stopped;
-    return signRequest(this.#environment.config, request, this.#environment);
+    const { config, clock } = this.#environment;
+    const timed = withDeadline(config, request, this.#context.deadlineMs - clock.now());
+    return signRequest(config, timed, this.#environment);
   }
 
   #send(request: HttpRequest, fresh: boolean): Exchange {

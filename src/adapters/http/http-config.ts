@@ -82,6 +82,8 @@ export interface HttpConfig {
   readonly contentType: string;
   readonly auth: SecretAuth | undefined;
   readonly signing: RequestSigning | undefined;
+  /** Header that takes the milliseconds that are left of the call. */
+  readonly deadlineHeader: string | undefined;
   /** `same_origin`: a call that changes nothing follows redirects within its origin. */
   readonly redirects: "none" | "same_origin";
   /** The endpoint's name may lead to private addresses. */

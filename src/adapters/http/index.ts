@@ -79,7 +79,7 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
   if (auth !== undefined) settings.push(...explainAuth(auth));
   for (const [name, value] of entriesOf(ownValue(declared, "signing")))
     settings.push({ key: `signing.${name}`, value: shown(value) });
-  for (const key of ["redirects", "allow_private"]) {
+  for (const key of ["deadline_header", "redirects", "allow_private"]) {
     const value = ownValue(declared, key);
     if (value !== undefined) settings.push({ key, value: shown(value) });
   }

@@ -60,6 +60,15 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
   }
 }
 
+/**
+ * The request with what is left of its call, in whole milliseconds, as it goes out now. A header takes no part in what
+ * is signed.
+ */
+export function withDeadline({ deadlineHeader }: HttpConfig, request: HttpRequest, leftMs: number): HttpRequest {
+  if (deadlineHeader === undefined) return request;
+  return { ...request, headers: [deadlineHeader, String(Math.max(1, Math.ceil(leftMs))), ...request.headers] };
+}
+
 function fillTarget(config: HttpConfig, args: JsonObject): string {
   const { queryStyle } = config;
   const names = config.rest === "query" ? [...config.inUrl, ...restOf(config, args)] : config.inUrl;

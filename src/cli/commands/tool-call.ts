@@ -98,6 +98,9 @@ class StreamPrinter {
       case "progress":
         this.#note(progressLine(event));
         return;
+      case "queued":
+        this.#note(`waits for ${plain(event.limit)}, number ${event.position} in line`);
+        return;
       case "log":
         this.#note(`${event.level}: ${plain(event.message)}`);
         return;

@@ -6,7 +6,7 @@ import type { Step } from "../../core/step.ts";
 
 /**
  * Puts each call on record: `tool-call-start` at level debug, and `tool-call-end` at info with what came of it:
- * `outcome` is `ok`, `failure` (the tool said no), `error`, or `left` (the reader went away before the end). A fault of
+ * `ms` is how long it took, `queuedMs` how much of it the call waited for its turn; `outcome` is `ok`, `failure` (the tool said no), `error`, or `left` (the reader went away before the end). A fault of
  * the gateway is logged at level error. Arguments and results never stand in the log.
  */
 export const auditStep: Step = {
@@ -30,10 +30,12 @@ async function* audited({ tool, clock, call, context, next }: Audited): AsyncGen
   const facts = factsOf(tool, call, context);
   context.logger.debug("tool-call-start", facts);
   let outcome: LogFields = { outcome: "left" };
+  let queuedMs: number | undefined;
   let level: "info" | "error" = "info";
   try {
     for await (const event of next(call, context)) {
       if (event.type === "upstream-result") outcome = outcomeOf(event.result);
+      if (event.type === "queue-leave") queuedMs = (queuedMs ?? 0) + event.waitedMs;
       yield event;
     }
   } catch (thrown) {
@@ -42,9 +44,15 @@ async function* audited({ tool, clock, call, context, next }: Audited): AsyncGen
     if (error.reason === "INTERNAL") level = "error";
     throw error;
   } finally {
-    const ms = Math.round((clock.monotonicMs() - startedMs) * 1_000) / 1_000;
-    context.logger[level]("tool-call-end", { ...facts, ms, ...outcome });
+    const ms = microsecond(clock.monotonicMs() - startedMs);
+    const queued = queuedMs === undefined ? {} : { queuedMs: microsecond(queuedMs) };
+    context.logger[level]("tool-call-end", { ...facts, ms, ...queued, ...outcome });
   }
+}
+
+/** To the microsecond. */
+function microsecond(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000;
 }
 
 function factsOf(tool: string, call: ToolCall, context: CallContext): LogFields {

@@ -207,6 +207,8 @@ export interface CallOptions {
   readonly explain?: boolean;
   readonly validateOnly?: boolean;
   readonly traceparent?: string;
+  /** Milliseconds since the epoch. */
+  readonly deadlineMs?: number;
 }
 
 /** A call's events as they come. */
@@ -226,7 +228,7 @@ function contextFor(options: CallOptions): CallContext {
     callId: "0190f3a0-0000-7000-8000-000000000000",
     principal: ANONYMOUS,
     signal: options.signal ?? new AbortController().signal,
-    deadlineMs: Number.MAX_SAFE_INTEGER,
+    deadlineMs: options.deadlineMs ?? Number.MAX_SAFE_INTEGER,
     attempt: 1,
     explain: options.explain ?? false,
     sessionId: undefined,

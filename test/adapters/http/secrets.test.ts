@@ -127,6 +127,7 @@ test("an explained call shows what was sent and got, with secrets masked [K-D01,
     firstByteMs: expect.any(Number),
   });
   expect(exchange?.requestHeaders).toEqual([
+    ["x-request-timeout-ms", expect.stringMatching(/^\d+$/)],
     ["user-agent", expect.stringContaining("toolgate/")],
     ["accept", "application/json, */*;q=0.5"],
     ["x-api-key", "***"],
