@@ -281,7 +281,7 @@ test("explain shows the limits in force, where they came from and what the group
     "rate_limit.per": "1m from gateway.yaml:1",
     "rate_limit.burst": "9 from default",
   });
-  expect(steps).toEqual(["audit", "validate-arguments", "rate-limit", "deadline", "concurrency"]);
+  expect(steps).toEqual(["audit", "validate-arguments", "rate-limit", "deadline", "circuit-breaker", "concurrency"]);
   const other = await operator(gateway).explain({ name: "two" });
   expect(other.values.map(({ key }) => key).filter((key) => /^(groups|queue)/.test(key))).toEqual([]);
 });
