@@ -75,9 +75,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const settings = new LiveSettings(config);
   const steps = createPipelineSteps({
     checker,
+    faults: options.injectFaults === true ? () => settings.faults : undefined,
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
-    ...(options.injectFaults === true ? { faults: () => settings.faults } : {}),
   });
   const grammar = createDeclarationGrammar({
     adapters: new Map(createAdapters({ environment }).map((adapter) => [adapter.kind, adapter])),

@@ -19,7 +19,7 @@ import { createValidateArgumentsStep } from "./steps/validate-arguments.ts";
 export interface PipelineStepDeps {
   readonly checker: SchemaChecker;
   /** The faults in force. Absent: no fault is ever put into a call. */
-  readonly faults?: () => FaultPlan;
+  readonly faults?: (() => FaultPlan) | undefined;
   /** Called when tools may have another availability. */
   readonly changed?: (affected: Affected) => void;
   /** Most calls of each caller in a time, as it is in force. Absent: never a limit. */

@@ -64,6 +64,33 @@ test("a tool that may run twice is tried again after its answer was lost [R-D05]
   expect(stats).toMatchObject({ attempts: 2, effect: Effect.COMMITTED });
 });
 
+test.for([
+  ["the caller's request_id", "r-1"],
+  ["the call's own id", undefined],
+] as const)("every attempt of a call has the same key: %s [R-D05, S2-72, S2-73]", async ([, requestId]) => {
+  const keys: (string | string[] | undefined)[] = [];
+  const committed = new Set<unknown>();
+  const tool = {
+    method: "POST",
+    idempotency_field: "request_id",
+    headers: { "Idempotency-Key": "{request_id}" },
+    retry: QUICK,
+  };
+  await using setting = await startOneTool(tool, (request, response, nth) => {
+    const key = request.headers["idempotency-key"];
+    keys.push(key);
+    committed.add(key);
+    if (nth === 1) request.socket.destroy();
+    else sendJson(response, nth === 2 ? 503 : 200, {});
+  });
+  const invocation = { name: "one", ...(requestId === undefined ? {} : { requestId }) };
+  const { stats, callId } = await setting.gateway.client.service.call({ invocation });
+  expect(stats).toMatchObject({ attempts: 3, effect: Effect.COMMITTED });
+  const key = requestId ?? callId;
+  expect(keys).toEqual([key, key, key]);
+  expect(committed.size).toBe(1);
+});
+
 test("a tool's own no is final [A-D05]", async () => {
   const tool = { retry: QUICK, result: { success_field: "code", success_value: 0 } };
   await using setting = await startOneTool(tool, (_request, response) => sendJson(response, 200, { code: 5001 }));
