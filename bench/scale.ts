@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -14,12 +14,16 @@ import { percentile } from "./measure.ts";
 import { declaration, PROBE, probe } from "./scale/declarations.ts";
 import type { Usage } from "./scale/meter.ts";
 import { PAGE_SIZE, PAGES, type ScaleReply, type ScaleStep } from "./scale/steps.ts";
+import { openStreams, type SilentUpstream, silent, startSilentUpstream } from "./scale/streams.ts";
+import { type Figure, loopFigures, table } from "./scale/table.ts";
 import { listenAnywhere } from "./servers/ready.ts";
 
 const USAGE = `npm run bench:scale -- [options]
   --tools N     declarations in the folder (default 10000)
   --writes N    single writes, one after the other, each until the new version was called (default 1000)
-Nothing of it passes or fails: times depend on the machine. The same is measured with no tools, to compare with.`;
+  --streams N   idle streams of each kind, opened where there are no tools (default 5000)
+About 4 minutes. Nothing of it passes or fails: times depend on the machine. The same is measured with no tools, to
+compare with.`;
 
 /** Files of one folder. */
 const FOLDER_SIZE = 1_000;
@@ -29,6 +33,21 @@ const IDLE_MS = 3_000;
 const IN_FLIGHT = 10;
 /** Between two tries of a tool whose new version is not there yet. */
 const RETRY_MS = 2;
+
+/** How long idle streams are left alone before they are measured. */
+const SETTLE_MS = 2_000;
+
+/** What is aimed at, on a machine without other work, by the name of the figure. */
+const GOALS = (tools: number, writes: number, streams: number): readonly (readonly [name: string, goal: string])[] => [
+  ["cold load", tools === 10_000 ? "below 5000 ms" : ""],
+  ["cold load: loop held up", "below 50 ms more than without tools"],
+  ["one change, callable after", "below 200 ms"],
+  ["one change: loop held up", "below 50 ms"],
+  [`${writes} changes, callable after`, "p100 below 1000 ms"],
+  ["page of a List, in process", "below 0.20 ms"],
+  [`Watch, each of ${streams}`, "below 60 KiB"],
+  [`CallStream on a silent upstream, each of ${streams}`, "below 60 KiB"],
+];
 
 type GatewayClient = Client<typeof ToolGatewayService>;
 
@@ -108,60 +127,107 @@ async function changeToCallable(
   }
 }
 
-/** All figures of a gateway with so many tools. @returns what it used to load. */
-async function measure(tools: number, writes: number, upstream: Upstream): Promise<Usage> {
+/** What one run is about. */
+interface Run {
+  readonly tools: number;
+  readonly writes: number;
+  readonly streams: number;
+  readonly upstream: Upstream;
+  readonly silent: SilentUpstream;
+}
+
+/** The figures of a gateway, and what it used to load. */
+interface Measured {
+  readonly figures: readonly Figure[];
+  readonly loaded: Usage;
+}
+
+/** All figures of a gateway with so many tools. */
+async function measure(run: Run): Promise<Measured> {
+  const { tools, upstream, silent: silentUpstream } = run;
   const folder = await mkdtemp(join(tmpdir(), "toolgate-scale-"));
   try {
     await writeTools(folder, tools);
     const file = join(folder, "tools", "probe.yaml");
     await mkdir(join(folder, "tools"), { recursive: true });
     await writeFile(file, probe(upstream.port, "v0"));
-    console.log(`\n## ${tools} tools\n`);
+    await writeFile(join(folder, "tools", "silent.yaml"), silent(silentUpstream.port));
     await using gateway = new Subject(folder);
-    const { usage: loaded, port } = await gateway.step("load");
-    tell("cold load", loaded, tools === 0 ? "" : `, ${per(loaded.cpuMs, tools)} ms of CPU a tool`);
+    const { usage: loaded, port = 0 } = await gateway.step("load");
+    const figures: Figure[] = [...loopFigures("cold load", loaded), memoryFigure("resident once loaded", loaded)];
     await delay(IDLE_MS);
-    tell("nothing to do", (await gateway.step("read")).usage);
-    const baseUrl = `http://127.0.0.1:${port}`;
-    const sessionManager = new Http2SessionManager(baseUrl);
-    const connect = (acceptCompression?: []): GatewayClient =>
-      createClient(
-        ToolGatewayService,
-        createGrpcTransport({ baseUrl, sessionManager, ...(acceptCompression && { acceptCompression }) }),
-      );
-    await measureChanges(connect(), { gateway, upstream, file, writes });
+    figures.push({ name: `idle for ${IDLE_MS / 1000} s`, value: cpu((await gateway.step("read")).usage) });
+    const client = connectTo(port);
+    figures.push(...(await measureChanges(client.service(), { gateway, upstream, file, writes: run.writes })));
+    if (run.streams > 0) figures.push(...(await measureStreams(gateway, port, run)));
     await gateway.step("quiet");
-    await measureList(connect(), gateway, "gRPC");
-    await measureList(connect([]), gateway, "gRPC without gzip");
-    sessionManager.abort();
+    figures.push(await measureList(client.service(), gateway, "gRPC"));
+    figures.push(await measureList(client.service([]), gateway, "gRPC without gzip"));
+    client.close();
     await using registry = new Subject(folder);
     const { usage } = await registry.step("pages");
-    console.log(`a page of a List, in process: ${per(usage.cpuMs * 1000, PAGES)} µs of CPU`);
-    return loaded;
+    const pages = `${per(usage.loopMs, PAGES)} ms of the loop, ${per(usage.cpuMs, PAGES)} with its helpers`;
+    return { figures: [...figures, { name: "page of a List, in process", value: pages }], loaded };
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
+function connectTo(port: number): { service(acceptCompression?: []): GatewayClient; close(): void } {
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  return {
+    service: (acceptCompression) =>
+      createClient(
+        ToolGatewayService,
+        createGrpcTransport({ baseUrl, sessionManager, ...(acceptCompression && { acceptCompression }) }),
+      ),
+    close: () => sessionManager.abort(),
+  };
+}
+
 async function measureChanges(
   client: GatewayClient,
   parts: { readonly gateway: Subject; readonly upstream: Upstream; readonly file: string; readonly writes: number },
-): Promise<void> {
+): Promise<readonly Figure[]> {
   const { gateway, upstream, file, writes } = parts;
   await gateway.step("read");
   const first = await changeToCallable(client, upstream, { file, revision: "first" });
-  tell(`one change, callable after ${first.toFixed(0)} ms`, (await gateway.step("read")).usage);
+  const { usage } = await gateway.step("read");
+  const figures = [
+    { name: "one change, callable after", value: `${first.toFixed(0)} ms` },
+    ...loopFigures("one change", usage),
+  ];
   const times: number[] = [];
   for (let n = 0; n < writes; n++) times.push(await changeToCallable(client, upstream, { file, revision: `w${n}` }));
-  if (times.length === 0) return;
+  if (times.length === 0) return figures;
   const [p50 = 0, p99 = 0, p100 = 0] = [0.5, 0.99, 1].map((share) => percentile(times, share));
-  tell(
-    `${writes} changes, callable after ${p50.toFixed(0)} ms (p50), ${p99.toFixed(0)} (p99), ${p100.toFixed(0)} (p100)`,
-    (await gateway.step("read")).usage,
-  );
+  const value = `p50 ${p50.toFixed(0)}, p99 ${p99.toFixed(0)}, p100 ${p100.toFixed(0)} ms`;
+  return [...figures, { name: `${writes} changes, callable after`, value }];
 }
 
-async function measureList(client: GatewayClient, gateway: Subject, over: string): Promise<void> {
+/** Idle streams of both kinds: what one costs while it is open, and what all leave behind. */
+async function measureStreams(gateway: Subject, port: number, run: Run): Promise<readonly Figure[]> {
+  const figures: Figure[] = [];
+  for (const [kind, what] of [
+    ["watch", "Watch"],
+    ["call", "CallStream on a silent upstream"],
+  ] as const) {
+    const { usage: before } = await gateway.step("read");
+    await using _streams = await openStreams(port, kind, run.streams);
+    if (kind === "call") await run.silent.waiting(run.streams);
+    await delay(SETTLE_MS);
+    const { usage: opened } = await gateway.step("read");
+    const resident = per((opened.rssBytes - before.rssBytes) / 1024, run.streams);
+    const heap = per((opened.heapBytes - before.heapBytes) / 1024, run.streams);
+    figures.push({ name: `${what}, each of ${run.streams}`, value: `${resident} KiB resident, ${heap} KiB of heap` });
+  }
+  await delay(SETTLE_MS);
+  figures.push(memoryFigure("resident after these streams", (await gateway.step("read")).usage));
+  return figures;
+}
+
+async function measureList(client: GatewayClient, gateway: Subject, over: string): Promise<Figure> {
   const list = async (): Promise<number> => {
     let tools = 0;
     for (let n = 0; n < PAGES; n += IN_FLIGHT) {
@@ -174,14 +240,16 @@ async function measureList(client: GatewayClient, gateway: Subject, over: string
   await gateway.step("read");
   const tools = await list();
   const { usage } = await gateway.step("read");
-  console.log(`a page of a List (${tools} tools), ${over}: ${per(usage.cpuMs * 1000, PAGES)} µs of CPU`);
+  const value = `${per(usage.cpuMs, PAGES)} ms of CPU (${tools} tools)`;
+  return { name: `page of a List, ${over}`, value };
 }
 
-function tell(what: string, usage: Usage, more = ""): void {
-  const { wallMs, cpuMs, longestDelayMs, longestTurnMs, rssBytes, heapBytes } = usage;
-  console.log(
-    `${what}: ${wallMs.toFixed(0)} ms, ${cpuMs.toFixed(0)} ms of CPU${more}; loop late by at most ${longestDelayMs.toFixed(1)} ms, longest turn ${longestTurnMs.toFixed(1)} ms of CPU; ${mebibytes(rssBytes)} MiB resident, ${mebibytes(heapBytes)} of them heap`,
-  );
+function memoryFigure(name: string, { rssBytes, heapBytes }: Usage): Figure {
+  return { name, value: `${mebibytes(rssBytes)} MiB, ${mebibytes(heapBytes)} of them heap` };
+}
+
+function cpu({ cpuMs }: Usage): string {
+  return `${cpuMs.toFixed(0)} ms of CPU`;
 }
 
 function mebibytes(bytes: number): string {
@@ -197,6 +265,7 @@ async function main(): Promise<void> {
     options: {
       tools: { type: "string", default: "10000" },
       writes: { type: "string", default: "1000" },
+      streams: { type: "string", default: "5000" },
       help: { type: "boolean", default: false },
     },
   });
@@ -205,12 +274,18 @@ async function main(): Promise<void> {
     return;
   }
   const tools = Number(values.tools);
+  const writes = Number(values.writes);
   await using upstream = await startUpstream();
-  const without = await measure(0, 0, upstream);
-  const loaded = await measure(tools, Number(values.writes), upstream);
-  const rss = per((loaded.rssBytes - without.rssBytes) / 1024, tools);
-  const heap = per((loaded.heapBytes - without.heapBytes) / 1024, tools);
-  console.log(`\nmemory a tool: ${rss} KiB resident, ${heap} KiB of heap`);
+  await using silentUpstream = await startSilentUpstream();
+  const common = { upstream, silent: silentUpstream };
+  const without = await measure({ ...common, tools: 0, writes: 0, streams: Number(values.streams) });
+  const many = await measure({ ...common, tools, writes, streams: 0 });
+  const rss = per((many.loaded.rssBytes - without.loaded.rssBytes) / 1024, tools);
+  const heap = per((many.loaded.heapBytes - without.loaded.heapBytes) / 1024, tools);
+  const memory = { name: "memory a tool", value: `${rss} KiB resident, ${heap} KiB of heap` };
+  const goals = new Map(GOALS(tools, writes, Number(values.streams)));
+  console.log(`\nNode.js ${process.version}, ${tools} tools, load of the machine ${loadavg()[0]?.toFixed(1)}\n`);
+  console.log(table(without.figures, [...many.figures, memory], goals).join("\n"));
 }
 
 await main();
