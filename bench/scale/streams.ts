@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
+import { createServer, type IncomingMessage } from "node:http";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
@@ -35,18 +35,18 @@ export interface SilentUpstream extends AsyncDisposable {
 
 /** Starts it. */
 export async function startSilentUpstream(): Promise<SilentUpstream> {
-  let count = 0;
+  const requests = new Set<IncomingMessage>();
   const server = createServer((request) => {
-    count++;
-    request.once("close", () => void count--);
+    requests.add(request);
+    request.once("close", () => requests.delete(request));
     server.emit("waiting");
   });
   server.requestTimeout = 0;
   const port = await listenAnywhere(server);
   return {
     port,
-    waiting: async (wanted) => {
-      while (count < wanted) await once(server, "waiting");
+    waiting: async (count) => {
+      while (requests.size < count) await once(server, "waiting");
     },
     [Symbol.asyncDispose]: async () => {
       server.closeAllConnections();
