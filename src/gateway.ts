@@ -84,8 +84,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  const parse: ParseDeclaration = (text, { format, source }) =>
-    parseDeclaration(text, { format, source, grammar, ...settings.ofDeclarations });
+  const parse: ParseDeclaration = (text, { format, source }) => {
+    const reach = source === "api" ? config.registration.privateAddresses : "all";
+    return parseDeclaration(text, { format, source, grammar, reach, ...settings.ofDeclarations });
+  };
   const compose = composeWith(steps, redactor, clock);
   const lock = await lockFolder(config.state.folder, clock);
   if (lock === undefined) logger.warn("state-folder-not-writable", { folder: config.state.folder });

@@ -135,6 +135,14 @@ export const SETTINGS = {
   "rate_limit.requests": rateRequests("each caller"),
   "rate_limit.per": RATE_PER,
   "rate_limit.burst": rateBurst(),
+  "registration.private_addresses": {
+    schema: {
+      enum: ["none", "loopback", "all"],
+      description:
+        "Which addresses that are not public a tool registered over the wire may name: `none`, `loopback` (this machine), or `all`: private networks and `allow_private` too. A file of the watched folder may name any.",
+    },
+    standard: "loopback",
+  },
   "limits.request_bytes": size("4MiB", [KIB, GIB], "Largest request message."),
   "limits.response_bytes": size(
     "16MiB",
@@ -280,6 +288,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   "defaults.result": "How results are shaped.",
   "defaults.pool": "Limits of the connections to the upstreams of one scheme, host and port.",
   rate_limit: "Most calls of each caller in a time, whatever the tool; without authentication all callers are one.",
+  registration: "What tools registered over the wire may do.",
   limits: "What no caller and no tool can exceed.",
   keepalive: "Whether connections still have somebody at their other end, and how long they last.",
   shutdown: "The graceful stop.",

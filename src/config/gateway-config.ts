@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import type { ConfigIssue, PoolSettings } from "../core/adapter.ts";
+import type { ConfigIssue, PoolSettings, PrivateReach } from "../core/adapter.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
@@ -69,6 +69,10 @@ export interface GatewayConfig {
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
   /** Most calls of each caller in a time; `undefined`: no limit. */
   readonly rateLimit: RateLimit | undefined;
+  readonly registration: {
+    /** Which addresses that are not public a registration over the wire may name. Default: loopback. */
+    readonly privateAddresses: PrivateReach;
+  };
   readonly limits: {
     /** Largest request message. Default 4 MiB. */
     readonly requestBytes: number;
@@ -235,6 +239,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     state: { folder: resolve(folder, text("state.folder")) },
     defaults: defaultsOf(values),
     rateLimit: readRateLimit(values, "rate_limit"),
+    registration: { privateAddresses: reachOf(text("registration.private_addresses")) },
     limits: {
       requestBytes: number("limits.request_bytes"),
       responseBytes: number("limits.response_bytes"),
@@ -262,6 +267,10 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     ]),
     origins,
   };
+}
+
+function reachOf(word: string): PrivateReach {
+  return word === "none" || word === "all" ? word : "loopback";
 }
 
 /** Stand in where a declaration is silent; what the file does not set is absent. */

@@ -28,6 +28,9 @@ export interface PoolSettings {
   readonly idleMs?: number;
 }
 
+/** Which addresses that are not public a declaration may lead to. */
+export type PrivateReach = "none" | "loopback" | "all";
+
 /** What the registry has settled for a tool before its adapter sees the declaration. */
 export interface AdapterSettings {
   readonly timeouts: AttemptTimeouts;
@@ -37,6 +40,8 @@ export interface AdapterSettings {
   readonly format: ResultFormat;
   /** What gateway.yaml sets for tools that do not. */
   readonly pool: PoolSettings;
+  /** `all` for a file, which an operator put there; less for a registration over the wire. */
+  readonly reach: PrivateReach;
 }
 
 /** Something wrong in a declaration. */

@@ -2,7 +2,7 @@ import { ownObject } from "../config/own-values.ts";
 import { orderProblems, parseDocument } from "../config/parse-document.ts";
 import type { SourceDocument, SourceProblem } from "../config/source-document.ts";
 import { pathText } from "../config/wording.ts";
-import type { Adapter, AdapterSettings, ConfigIssue } from "../core/adapter.ts";
+import type { Adapter, AdapterSettings, ConfigIssue, PrivateReach } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
@@ -30,6 +30,8 @@ export interface ParseDeclarationOptions {
   readonly source: string;
   readonly grammar: DeclarationGrammar;
   readonly defaults: DeclarationDefaults;
+  /** Which addresses that are not public it may lead to. Default: all. */
+  readonly reach?: PrivateReach;
   /** Where the values of gateway.yaml came from, by dotted key: `GatewayConfig.origins`. */
   readonly origins: ReadonlyMap<string, string>;
 }
@@ -123,7 +125,8 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const { value, keys, tool, inner, result, timeouts, policies, issues } = common;
   const own = pick(value, propertyNames(adapter.configSchema));
   const blocked = issues.some((issue) => concernsAdapter(issue, adapter));
-  const configured = blocked ? undefined : adapter.configure(own, inner, settingsOf(result.rules, timeouts, defaults));
+  const settings = settingsOf(result.rules, timeouts, options);
+  const configured = blocked ? undefined : adapter.configure(own, inner, settings);
   if (configured === undefined || !configured.ok)
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   const stepConfigs = stepConfigsOf(keys, grammar);
@@ -215,13 +218,18 @@ function named(issues: readonly ConfigIssue[]): ConfigIssue[] {
   });
 }
 
-function settingsOf(rules: ResultRules, { policy }: ResolvedTimeouts, defaults: DeclarationDefaults): AdapterSettings {
+function settingsOf(
+  rules: ResultRules,
+  { policy }: ResolvedTimeouts,
+  { defaults, reach = "all" }: ParseDeclarationOptions,
+): AdapterSettings {
   const looksInside = rules.successField !== undefined || rules.dataField !== undefined;
   return {
     timeouts: policy.timeouts,
     maxResponseBytes: defaults.maxResponseBytes,
     format: rules.format === "auto" && looksInside ? "json" : rules.format,
     pool: defaults.pool ?? {},
+    reach,
   };
 }
 

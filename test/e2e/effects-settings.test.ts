@@ -22,13 +22,13 @@ type Open = (options?: OpenOptions) => Promise<OpenGateway>;
 
 type OpenOptions = Partial<Omit<OpenGatewayOptions, "clock">> & { readonly clock?: FakeClock };
 
-/** Two values of a key, and what each makes of a gateway. */
+/** Values of a key, and what each makes of a gateway. */
 interface Difference {
-  readonly values: readonly [before: unknown, after: unknown];
   /** Where the values stand, if not under the key itself. */
   readonly section?: string;
+  readonly values: readonly unknown[];
   readonly see: (gateway: OpenGateway) => Promise<unknown>;
-  readonly seen: readonly [before: unknown, after: unknown];
+  readonly seen: readonly unknown[];
 }
 
 /** Proves that a key has an effect, or fails. */
@@ -332,6 +332,22 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     values: ["100ms", "20s"],
     see: reusesConnection(2_000),
     seen: [false, true],
+  },
+  "registration.private_addresses": {
+    values: ["none", "loopback", "all"],
+    async see({ client }) {
+      const register = (host: string): Promise<unknown> => {
+        const value = tool("registered", { endpoint: `http://${host}/` });
+        const declaration = { case: "declarationJson", value } as const;
+        return client.service.register({ declaration, validateOnly: true }).then(() => "taken", reasonOf);
+      };
+      return Promise.all(["127.0.0.1", "10.0.0.5"].map(register));
+    },
+    seen: [
+      ["DECLARATION_INVALID", "DECLARATION_INVALID"],
+      ["taken", "DECLARATION_INVALID"],
+      ["taken", "taken"],
+    ],
   },
   "limits.request_bytes": {
     values: ["1KiB", "2KiB"],

@@ -21,7 +21,8 @@ const running = new AsyncDisposableStack();
 let client: GatewayClient;
 
 beforeAll(async () => {
-  const gateway = running.use(await startGateway({ tools: {}, config: gatewaySettings(page) }));
+  const config = `${gatewaySettings(page)}registration: { private_addresses: all }\n`;
+  const gateway = running.use(await startGateway({ tools: {}, config }));
   client = running.use(createGatewayClient(gateway.port));
 }, START_TIMEOUT_MS);
 

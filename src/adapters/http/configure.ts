@@ -1,4 +1,4 @@
-import type { AdapterSettings, Configured } from "../../core/adapter.ts";
+import type { AdapterSettings, Configured, PrivateReach } from "../../core/adapter.ts";
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
@@ -8,7 +8,7 @@ import { BodyConfiguration } from "./configure-body.ts";
 import { configureSigning } from "./configure-signing.ts";
 import { DeclarationChecker } from "./declaration-checker.ts";
 import { headerBytes } from "./header-rules.ts";
-import { isFixedHost } from "./host-lookup.ts";
+import { hostKind, isFixedHost } from "./host-lookup.ts";
 import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { allowsNull } from "./param-schema.ts";
@@ -46,7 +46,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const rest = bodies.rest(body, unnamed);
   if (rest === "query") checkQueryRest(checker, unnamed, queryNames);
   if (endpoint !== undefined) {
-    checkAllowPrivate(checker, endpoint);
+    checkAllowPrivate(checker, endpoint, settings.reach);
     checkUrlLength(checker, endpoint, query);
   }
   checker.warnings.push(...literalCredentialNotes(literals));
@@ -169,10 +169,27 @@ function checkQueryRest(
   }
 }
 
-function checkAllowPrivate(checker: DeclarationChecker, { origin }: Endpoint): void {
+function checkAllowPrivate(checker: DeclarationChecker, { origin }: Endpoint, reach: PrivateReach): void {
   const { host } = socketTarget(origin);
+  checkReach(checker, host, reach);
   if (ownValue(checker.keys, "allow_private") === undefined || !isFixedHost(host)) return;
   checker.warn("/allow_private", `has no effect: \`${host}\` is reached as it is written, only names are checked`);
+}
+
+/** Who registers over the wire must not open a door to the inside that no operator opened. */
+function checkReach(checker: DeclarationChecker, host: string, reach: PrivateReach): void {
+  if (reach === "all") return;
+  const mend = "declare it in a file, or set `registration.private_addresses` in gateway.yaml";
+  const kind = hostKind(host);
+  if (kind === "private" || (kind === "loopback" && reach === "none")) {
+    checker.issue(
+      "/endpoint",
+      `\`${host}\` is no public address, and a tool registered over the wire may not reach it; ${mend}`,
+    );
+  }
+  if (kind === "name" && ownValue(checker.keys, "allow_private") === true) {
+    checker.issue("/allow_private", `is not for tools registered over the wire; ${mend}`);
+  }
 }
 
 /** What is declared alone must leave room for a request that can be sent. */

@@ -53,6 +53,23 @@ export function isFixedHost(host: string): boolean {
   return isIP(host) !== 0 || isLocalhost(host);
 }
 
+/** What a host of a declaration leads to: by its address, or `name` where that is asked for later. */
+export function hostKind(host: string): "public" | "loopback" | "private" | "name" {
+  if (isLoopback(host)) return "loopback";
+  if (isIP(host) === 0) return "name";
+  return isBlocked(privateNetworks(), host) ? "private" : "public";
+}
+
+/** Whether a host is loopback, by name or address. */
+export function isLoopback(host: string): boolean {
+  if (isLocalhost(host)) return true;
+  if (isIP(host) === 0) return false;
+  const loopback = new BlockList();
+  loopback.addSubnet("127.0.0.0", 8);
+  loopback.addAddress("::1", "ipv6");
+  return loopback.check(host, familyOf(host));
+}
+
 /** Whether a name stands for loopback. */
 export function isLocalhost(host: string): boolean {
   return host === "localhost" || host.endsWith(".localhost");

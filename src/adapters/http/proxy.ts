@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { isFixedHost, isLocalhost } from "./host-lookup.ts";
+import { isFixedHost, isLoopback } from "./host-lookup.ts";
 import { type SocketTarget, socketTarget } from "./socket.ts";
 
 /** Variables of the environment that proxies are taken from. */
@@ -79,10 +79,6 @@ function decoded(text: string): string | undefined {
     if (error instanceof URIError) return undefined;
     throw error;
   }
-}
-
-function isLoopback(host: string): boolean {
-  return isLocalhost(host) || inNetwork(host, "127.0.0.0", 8) || inNetwork(host, "::1", 128);
 }
 
 function isException(target: SocketTarget, exceptions: string): boolean {

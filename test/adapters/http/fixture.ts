@@ -134,6 +134,8 @@ export interface ToolOptions {
   readonly format?: AdapterSettings["format"];
   readonly timeouts?: Partial<AdapterSettings["timeouts"]>;
   readonly maxResponseBytes?: number;
+  /** Default `all`. */
+  readonly reach?: AdapterSettings["reach"];
   /** What gateway.yaml says. */
   readonly pool?: AdapterSettings["pool"];
   readonly environment?: Record<string, string | undefined>;
@@ -172,6 +174,7 @@ export function configure(options: ToolOptions): Configured<unknown> {
     maxResponseBytes: options.maxResponseBytes ?? 1024 * 1024,
     format: options.format ?? "auto",
     pool: options.pool ?? {},
+    reach: options.reach ?? "all",
   });
 }
 

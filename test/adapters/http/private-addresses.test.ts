@@ -1,7 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
 import { expect, test } from "vitest";
-import { call, configure, openTool, startJsonUpstream } from "./fixture.ts";
+import { call, configure, openTool, problemsOf, startJsonUpstream } from "./fixture.ts";
 
 /** Answers every name with these addresses, one list after the other, and counts how often it is asked. */
 function names(...lists: (readonly string[])[]): { readonly lookup: LookupFunction; readonly asked: string[] } {
@@ -110,4 +110,35 @@ test("`allow_private` where only names are checked is warned of", () => {
     ],
   });
   expect(configure({ keys: keys("orders.example.test") })).toMatchObject({ ok: true, warnings: [] });
+});
+
+test.for([
+  ["http://127.0.0.1:7434/", { none: false, loopback: true }],
+  ["http://localhost/", { none: false, loopback: true }],
+  ["http://a.localhost/", { none: false, loopback: true }],
+  ["http://[::1]/", { none: false, loopback: true }],
+  ["http://[::ffff:127.0.0.1]/", { none: false, loopback: true }],
+  ["http://2130706433/", { none: false, loopback: true }],
+  ["http://169.254.169.254/latest/meta-data", { none: false, loopback: false }],
+  ["http://10.0.0.5/", { none: false, loopback: false }],
+  ["http://0.0.0.0/", { none: false, loopback: false }],
+  ["http://[::ffff:10.0.0.5]/", { none: false, loopback: false }],
+  ["http://[fd00::1]/", { none: false, loopback: false }],
+  ["https://203.0.113.7/", { none: true, loopback: true }],
+  ["https://orders.example.test/", { none: true, loopback: true }],
+] as const)("over the wire %s may be named as far as the reach goes", ([endpoint, allowed]) => {
+  for (const reach of ["none", "loopback"] as const) {
+    const problems = problemsOf({ keys: { endpoint }, reach });
+    expect(problems.length === 0, `${reach}: ${problems.join()}`).toBe(allowed[reach]);
+  }
+  expect(problemsOf({ keys: { endpoint }, reach: "all" })).toEqual([]);
+});
+
+test("over the wire a name is not let lead to private addresses, unless the gateway allows it", () => {
+  const keys = { endpoint: "https://orders.example.test/", allow_private: true };
+  expect(problemsOf({ keys, reach: "loopback" })).toEqual([
+    "/allow_private is not for tools registered over the wire; declare it in a file, or set " +
+      "`registration.private_addresses` in gateway.yaml",
+  ]);
+  expect(problemsOf({ keys, reach: "all" })).toEqual([]);
 });
