@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
+import type { PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
@@ -11,7 +12,7 @@ import { VERSION } from "./core/version.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker } from "./pipeline/schema-checker.ts";
-import { createDeclarationGrammar } from "./registry/declaration-grammar.ts";
+import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/declaration-grammar.ts";
 import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
@@ -84,13 +85,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  const parse: ParseDeclaration = (text, { format, source }) => {
-    const reach = source === "api" ? config.registration.privateAddresses : "all";
-    return parseDeclaration(text, { format, source, grammar, reach, ...settings.ofDeclarations });
-  };
+  const parse = parseWith(grammar, settings, config.registration.privateAddresses);
   const compose = composeWith(steps, redactor, clock);
-  const lock = await lockFolder(config.state.folder, clock);
-  if (lock === undefined) logger.warn("state-folder-not-writable", { folder: config.state.folder });
+  const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose, steps });
   const kept = keepCalls(config, { clock, logger });
@@ -131,6 +128,24 @@ type PortSettings = Pick<
   FrontDoorOptions,
   "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins"
 >;
+/** Keeps other gateways out of the state folder. @throws GatewayError STORE_FAILED. */
+async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger): Promise<AsyncDisposable | undefined> {
+  const lock = await lockFolder(state.folder, clock);
+  if (lock === undefined) logger.warn("state-folder-not-writable", { folder: state.folder });
+  return lock;
+}
+
+/** Reads declarations by the settings of the moment. `reach`: how far those that come over the wire may lead. */
+function parseWith(grammar: DeclarationGrammar, settings: LiveSettings, reach: PrivateReach): ParseDeclaration {
+  return (text, { format, source }) =>
+    parseDeclaration(text, {
+      format,
+      source,
+      grammar,
+      reach: source === "api" ? reach : "all",
+      ...settings.ofDeclarations,
+    });
+}
 
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
 function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): ComposeTool {

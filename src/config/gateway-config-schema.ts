@@ -84,7 +84,7 @@ export const SETTINGS = {
   "tools.poll_interval": duration("1s", [100, HOUR], "Time between two polls of the folder."),
   "state.folder": text(
     "state",
-    "Folder that keeps the registrations made over the wire and the record of calls, relative to this file. One gateway at a time may use it.",
+    "Folder that keeps the registrations made over the wire and the record of calls, relative to this file. One gateway at a time may use it: another one is refused at its start.",
   ),
   "defaults.timeout.connect": duration(
     undefined,

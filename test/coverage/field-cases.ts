@@ -83,7 +83,6 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
   "U-D13": { text: "`localhost` is tried in both address families, and each address tried is named" },
   "U-D14": {
     text: "NO_PROXY is matched by a documented rule, and the decision is shown",
-    rest: "the decision in doctor; explain shows it",
   },
   "U-D15": {
     text: "A proxy of the environment is used, never for loopback, and its credentials are not shown",

@@ -71,7 +71,7 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Whether a name stands for loopback. */
-export function isLocalhost(host: string): boolean {
+function isLocalhost(host: string): boolean {
   return host === "localhost" || host.endsWith(".localhost");
 }
 
