@@ -37,6 +37,9 @@ const RETRY_MS = 2;
 /** How long idle streams are left alone before they are measured. */
 const SETTLE_MS = 2_000;
 
+/** Streams that are opened and closed again before it counts. */
+const FIRST_STREAMS = 20;
+
 /** What is aimed at, on a machine without other work, by the name of the figure. */
 const GOALS = (tools: number, writes: number, streams: number): readonly (readonly [name: string, goal: string])[] => [
   ["cold load", tools === 10_000 ? "below 5000 ms" : ""],
@@ -159,7 +162,7 @@ async function measure(run: Run): Promise<Measured> {
     figures.push({ name: `idle for ${IDLE_MS / 1000} s`, value: cpu((await gateway.step("read")).usage) });
     const client = connectTo(port);
     figures.push(...(await measureChanges(client.service(), { gateway, upstream, file, writes: run.writes })));
-    if (run.streams > 0) figures.push(...(await measureStreams(gateway, port, run)));
+    if (run.streams > 0) figures.push(...(await measureStreams(folder, run)));
     await gateway.step("quiet");
     figures.push(await measureList(client.service(), gateway, "gRPC"));
     figures.push(await measureList(client.service([]), gateway, "gRPC without gzip"));
@@ -206,13 +209,19 @@ async function measureChanges(
   return [...figures, { name: `${writes} changes, callable after`, value }];
 }
 
-/** Idle streams of both kinds: what one costs while it is open, and what all leave behind. */
-async function measureStreams(gateway: Subject, port: number, run: Run): Promise<readonly Figure[]> {
+/** What an idle stream of each kind costs, in a process of its own: memory that others gave back would hide it. */
+async function measureStreams(folder: string, run: Run): Promise<readonly Figure[]> {
   const figures: Figure[] = [];
   for (const [kind, what] of [
     ["watch", "Watch"],
     ["call", "CallStream on a silent upstream"],
   ] as const) {
+    await using gateway = new Subject(folder);
+    const { port = 0 } = await gateway.step("load");
+    await gateway.step("quiet");
+    {
+      await using _first = await openStreams(port, kind, FIRST_STREAMS);
+    }
     const { usage: before } = await gateway.step("read");
     await using _streams = await openStreams(port, kind, run.streams);
     if (kind === "call") await run.silent.waiting(run.streams);
@@ -222,8 +231,6 @@ async function measureStreams(gateway: Subject, port: number, run: Run): Promise
     const heap = per((opened.heapBytes - before.heapBytes) / 1024, run.streams);
     figures.push({ name: `${what}, each of ${run.streams}`, value: `${resident} KiB resident, ${heap} KiB of heap` });
   }
-  await delay(SETTLE_MS);
-  figures.push(memoryFigure("resident after these streams", (await gateway.step("read")).usage));
   return figures;
 }
 

@@ -32,7 +32,10 @@ const meter = new Meter();
 let port: number | undefined;
 
 function readConfig(): GatewayConfig {
-  const outcome = parseGatewayConfig("listen: 127.0.0.1:0\n", { file: "gateway.yaml", folder });
+  const outcome = parseGatewayConfig(`listen: 127.0.0.1:0\nstate: { folder: state-${process.pid} }\n`, {
+    file: "gateway.yaml",
+    folder,
+  });
   if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
   return outcome.config;
 }
