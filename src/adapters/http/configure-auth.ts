@@ -1,5 +1,6 @@
 import { isJsonObject, ownValue } from "../../core/json.ts";
-import { type DeclarationChecker, textOf } from "./declaration-checker.ts";
+import { textOf } from "../shared/template-checker.ts";
+import type { DeclarationChecker } from "./declaration-checker.ts";
 import { spacedPrefix } from "./header-rules.ts";
 import type { SecretAuth } from "./http-config.ts";
 

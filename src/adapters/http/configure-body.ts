@@ -1,12 +1,12 @@
 import { ownValue } from "../../core/json.ts";
-import { compileBody } from "./body-template.ts";
+import { compileBody } from "../shared/body-template.ts";
+import { parseDollars } from "../shared/text-template.ts";
 import type { HttpMethod } from "./config-schema.ts";
 import { configureMultipart } from "./configure-multipart.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
 import type { RequestBody, RestPlacement } from "./http-config.ts";
 import { isHtml, isJson, isMediaType, isXml, parseMediaType } from "./media-type.ts";
 import { unescapableParams } from "./text-body.ts";
-import { parseDollars } from "./text-template.ts";
 import { compileQueryValue, encodePlain } from "./url-template.ts";
 
 /** Keys that declare a body, of which one counts. */

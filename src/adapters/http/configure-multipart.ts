@@ -1,10 +1,11 @@
 import { isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
-import { compileBody } from "./body-template.ts";
-import { type DeclarationChecker, textOf } from "./declaration-checker.ts";
+import { compileBody } from "../shared/body-template.ts";
+import { textOf } from "../shared/template-checker.ts";
+import { parseBraces, type TextTemplate } from "../shared/text-template.ts";
+import type { DeclarationChecker } from "./declaration-checker.ts";
 import { holdsControl } from "./header-rules.ts";
 import { isJson, isMediaType, parseMediaType } from "./media-type.ts";
 import type { MultipartPart } from "./multipart-body.ts";
-import { parseBraces, type TextTemplate } from "./text-template.ts";
 
 const KINDS = ["text", "json", "file"] as const;
 

@@ -2,6 +2,8 @@ import type { AdapterSettings, Configured, PrivateReach } from "../../core/adapt
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
+import { allowsNull } from "../shared/param-schema.ts";
+import { namesIn, parseBraces, type TextTemplate } from "../shared/text-template.ts";
 import { DEADLINE_HEADER, type HttpMethod, METHODS, QUERY_STYLES } from "./config-schema.ts";
 import { claimQuery, configureAuth } from "./configure-auth.ts";
 import { BodyConfiguration } from "./configure-body.ts";
@@ -11,11 +13,9 @@ import { headerBytes } from "./header-rules.ts";
 import { hostKind, isFixedHost } from "./host-lookup.ts";
 import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
-import { allowsNull } from "./param-schema.ts";
 import { poolLimits } from "./pool-limits.ts";
 import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
 import { socketTarget } from "./socket.ts";
-import { namesIn, parseBraces, type TextTemplate } from "./text-template.ts";
 import {
   compileEndpoint,
   compileQueryValue,

@@ -1,11 +1,11 @@
 import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
-import type { BodyTemplate } from "./body-template.ts";
+import type { BodyTemplate } from "../shared/body-template.ts";
+import type { TextTemplate } from "../shared/text-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
 import type { MultipartPart } from "./multipart-body.ts";
 import type { PoolLimits } from "./pool-limits.ts";
-import type { TextTemplate } from "./text-template.ts";
 import type { Endpoint, QueryPair } from "./url-template.ts";
 
 /** A header that takes arguments. */

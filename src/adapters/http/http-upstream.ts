@@ -3,6 +3,7 @@ import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Availability } from "../../core/tool.ts";
 import { cancellable } from "../shared/cancellable.ts";
+import { SecretWatch } from "../shared/secret-watch.ts";
 import { HttpCall, type HttpCallEnvironment } from "./http-call.ts";
 import type { HttpConfig } from "./http-config.ts";
 import type { OriginAccess } from "./origin-pools.ts";
@@ -15,8 +16,7 @@ export class HttpUpstream implements Upstream {
   readonly #deps: AdapterDeps;
   readonly #access: OriginAccess;
   readonly #environment: HttpCallEnvironment;
-  /** The secret that was missing when it was looked last. */
-  #missingSecret: string | undefined;
+  readonly #secrets: SecretWatch;
   #closed = false;
 
   /** `access`: to the connections of its origin; the upstream owns it. */
@@ -26,19 +26,12 @@ export class HttpUpstream implements Upstream {
     this.#access = access;
     const { clock, secrets } = deps;
     this.#environment = { config, access, clock, secrets, running: new Set() };
-    this.#missingSecret = this.#missing();
+    this.#secrets = new SecretWatch(secretRefsOf(config), deps);
   }
 
   /** Tells the registry too when a secret came or went since it was looked last. */
   availability(): Availability {
-    const missing = this.#lookForSecrets();
-    return missing === undefined
-      ? { state: "ready", reason: "" }
-      : {
-          state: "unavailable",
-          reason: `secret ${missing} is not set`,
-          mend: `Set the environment variable ${missing} where the gateway is started.`,
-        };
+    return this.#secrets.unavailable() ?? { state: "ready", reason: "" };
   }
 
   discover(): Promise<readonly UpstreamTool[]> {
@@ -47,7 +40,7 @@ export class HttpUpstream implements Upstream {
   }
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {
-    this.#lookForSecrets();
+    this.#secrets.look();
     const run = new HttpCall(this.#environment, call, context);
     if (this.#closed) run.stop(this.#stopping());
     return cancellable(run.events(), () => run.stop(this.#cancelled()));
@@ -61,25 +54,9 @@ export class HttpUpstream implements Upstream {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
+    this.#secrets.close();
     for (const call of this.#environment.running) call.stop(this.#stopping());
     await this.#access[Symbol.asyncDispose]();
-  }
-
-  /** The first secret that is not set. */
-  #missing(): string | undefined {
-    return secretRefsOf(this.#config).find((reference) => !this.#deps.secrets.has(reference));
-  }
-
-  #lookForSecrets(): string | undefined {
-    const missing = this.#missing();
-    if (missing !== this.#missingSecret) {
-      this.#missingSecret = missing;
-      // Later, since the registry may be in the middle of asking.
-      queueMicrotask(() => {
-        if (!this.#closed) this.#deps.changed();
-      });
-    }
-    return missing;
   }
 
   #cancelled(): GatewayError {

@@ -1,5 +1,5 @@
 import { isJsonArray, type JsonObject, type JsonValue, ownValue } from "../../core/json.ts";
-import { ValueRefused } from "./text-template.ts";
+import { ValueRefused } from "../shared/text-template.ts";
 
 /** Most bytes of a request's path and query together: what Node's own server takes; many take half. */
 export const MAX_TARGET_BYTES = 16 * 1024;

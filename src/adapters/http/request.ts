@@ -1,15 +1,15 @@
 import { GatewayError } from "../../core/errors.ts";
 import { type JsonObject, type JsonValue, jsonPointer, stringifyJson } from "../../core/json.ts";
 import type { SecretSource } from "../../core/secrets.ts";
-import { bodyValue, fillBody } from "./body-template.ts";
+import { bodyValue, fillBody } from "../shared/body-template.ts";
+import { secretValue, unusableSecret } from "../shared/secret-value.ts";
+import { fillText, namesIn, ValueRefused } from "../shared/text-template.ts";
 import { headerBytes, holdsControl } from "./header-rules.ts";
 import type { HttpConfig, RequestBody } from "./http-config.ts";
 import { fillMultipart } from "./multipart-body.ts";
 import { checkLength, lengthOfAll, MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
-import { secretValue, unusableSecret } from "./secret-use.ts";
 import type { RequestPayload } from "./streamed-body.ts";
 import { fillTextBody } from "./text-body.ts";
-import { fillText, namesIn, ValueRefused } from "./text-template.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
 
 /** A request ready to be sent. */

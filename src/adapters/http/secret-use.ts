@@ -1,26 +1,6 @@
-import { GatewayError } from "../../core/errors.ts";
-import type { SecretSource } from "../../core/secrets.ts";
 import type { HttpConfig } from "./http-config.ts";
 
 /** References of all secrets a tool needs. */
 export function secretRefsOf({ auth, signing }: HttpConfig): readonly string[] {
   return [auth?.secretRef, signing?.secretRef].filter((reference) => reference !== undefined);
-}
-
-/**
- * A secret's value now.
- *
- * @throws GatewayError SECRET_MISSING.
- */
-export function secretValue(tool: string, reference: string, secrets: SecretSource): string {
-  if (!secrets.has(reference)) throw unusableSecret(tool, reference, "is not set");
-  return secrets.resolve(reference);
-}
-
-/** The error for a secret that cannot be used. `why` goes on after its reference. */
-export function unusableSecret(tool: string, reference: string, why: string): GatewayError {
-  return new GatewayError("SECRET_MISSING", `${tool}: secret ${reference} ${why}; the upstream was not reached`, {
-    modelMessage: `${tool}: the gateway has no credential for this tool; its operator must set one`,
-    metadata: { tool, secret: reference },
-  });
 }

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../core/json.ts";
-import { argumentOf, scalarText, type TextTemplate, ValueRefused } from "./text-template.ts";
+import { argumentOf, scalarText, type TextTemplate, ValueRefused } from "../shared/text-template.ts";
 
 /** What no XML document can hold, in whatever form. Source: XML 1.0, section 2.2. */
 const NOT_XML = /[^\t\n\r\u{20}-\u{d7ff}\u{e000}-\u{fffd}\u{10000}-\u{10ffff}]/u;

@@ -1,5 +1,4 @@
 import { isJsonArray, type JsonObject } from "../../core/json.ts";
-import type { QueryStyle } from "./config-schema.ts";
 import {
   argumentOf,
   type ParsedTemplate,
@@ -8,7 +7,8 @@ import {
   scalarText,
   type TextTemplate,
   ValueRefused,
-} from "./text-template.ts";
+} from "../shared/text-template.ts";
+import type { QueryStyle } from "./config-schema.ts";
 
 /** A path segment that takes arguments. Its literals are encoded already. */
 interface Segment {
