@@ -31,7 +31,9 @@ export function generatedDocuments(): readonly GeneratedDocument[] {
 function declarationSchema(): JsonObject {
   const checker = createSchemaChecker({ maxCompiled: 1 });
   const { schema } = createDeclarationGrammar({
-    adapters: new Map(createAdapters({ environment: {} }).map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(
+      createAdapters({ environment: {}, folder: "/", shell: true }).map((adapter) => [adapter.kind, adapter]),
+    ),
     steps: createPipelineSteps({ checker }),
     schemaProblem: (tool) => checker.problem(tool),
   });

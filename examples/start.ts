@@ -44,7 +44,7 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
       Promise.resolve({
         createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),
         async createGateway(options) {
-          const gateway = await createGateway({ ...options, secrets });
+          const gateway = await createGateway({ ...options, secrets, environment: env });
           // After the line that `serve` writes.
           setImmediate(() => console.log(guide(gateway, demo, env)));
           return gateway;

@@ -2,12 +2,13 @@ import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
-import type { PrivateReach } from "./core/adapter.ts";
+import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
+import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
@@ -16,6 +17,7 @@ import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/de
 import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
+import { restrictRegistrations } from "./registry/registration-policy.ts";
 import { createToolRegistry } from "./registry/tool-registry.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
@@ -41,7 +43,10 @@ export interface GatewayOptions {
   readonly clock?: Clock;
   /** Whether the faults of the configuration are put into calls, for rehearsals. Default false. */
   readonly injectFaults?: boolean;
-  /** Where proxies for upstreams are taken from: `HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`. Default: no proxies. */
+  /**
+   * Where proxies for upstreams (`HTTP_PROXY`, `HTTPS_PROXY`, `NO_PROXY`) and the few variables that scripts inherit
+   * (`PATH`, `HOME` and their like) are taken from. Default: no proxies, and a standard `PATH`.
+   */
   readonly environment?: Readonly<Record<string, string | undefined>>;
 }
 
@@ -81,11 +86,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     rateLimit: () => settings.rateLimit,
   });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(createAdapters({ environment }).map((adapter) => [adapter.kind, adapter])),
+    adapters: adaptersByKind(config, environment),
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  const parse = parseWith(grammar, settings, config.registration.privateAddresses);
+  const parse = restrictRegistrations(
+    config.registration,
+    parseWith(grammar, settings, config.registration.privateAddresses),
+  );
   const compose = composeWith(steps, redactor, clock);
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
@@ -190,4 +198,12 @@ function portSettings(config: GatewayConfig): PortSettings {
     reflection,
     allowedOrigins: cors.allowedOrigins,
   };
+}
+
+function adaptersByKind(
+  { tools, scripts }: GatewayConfig,
+  environment: Readonly<Record<string, string | undefined>>,
+): ReadonlyMap<ToolKind, Adapter> {
+  const adapters = createAdapters({ environment, folder: tools.folder, shell: scripts.shell });
+  return new Map(adapters.map((adapter) => [adapter.kind, adapter]));
 }

@@ -54,7 +54,9 @@ function createLogger(): Logger {
 function registryOf(config: GatewayConfig): Registry {
   const checker = createSchemaChecker({ maxCompiled: 1 });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(createAdapters({ environment: {} }).map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(
+      createAdapters({ environment: {}, folder: "/", shell: false }).map((adapter) => [adapter.kind, adapter]),
+    ),
     steps: [],
     schemaProblem: (schema) => checker.problem(schema),
   });

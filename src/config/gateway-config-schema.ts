@@ -219,6 +219,21 @@ export const SETTINGS = {
     },
     standard: 1_000,
   },
+  "registration.scripts": {
+    schema: {
+      enum: ["refuse", "allow"],
+      description:
+        "Whether tools of type `script`, which run programs of this machine, can be registered over the wire. In a file of the watched folder they always can be declared.",
+    },
+    standard: "refuse",
+  },
+  "scripts.shell": {
+    schema: {
+      enum: ["refuse", "allow"],
+      description: "Whether a declaration may have its command line run by a shell (`shell: true`).",
+    },
+    standard: "refuse",
+  },
   reflection: { schema: { type: "boolean", description: "Whether gRPC reflection is served." }, standard: true },
   "cors.allowed_origins": {
     schema: {
@@ -294,6 +309,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   shutdown: "The graceful stop.",
   ledger: "The record of calls with a `request_id`.",
   resume: "Streams that go on over a lost connection.",
+  scripts: "Tools that are programs of this machine.",
   cors: "Calls from browsers.",
   faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",

@@ -72,6 +72,8 @@ export interface GatewayConfig {
   readonly registration: {
     /** Which addresses that are not public a registration over the wire may name. Default: loopback. */
     readonly privateAddresses: PrivateReach;
+    /** Whether scripts can be registered over the wire. Default false. */
+    readonly scripts: boolean;
   };
   readonly limits: {
     /** Largest request message. Default 4 MiB. */
@@ -112,6 +114,10 @@ export interface GatewayConfig {
     readonly callDiskBytes: number;
     /** Streams at a time that can be resumed. Default 1,000. */
     readonly calls: number;
+  };
+  readonly scripts: {
+    /** Whether a declaration may have its command line run by a shell. Default false. */
+    readonly shell: boolean;
   };
   /** Whether gRPC reflection is served. Default true. */
   readonly reflection: boolean;
@@ -239,7 +245,10 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     state: { folder: resolve(folder, text("state.folder")) },
     defaults: defaultsOf(values),
     rateLimit: readRateLimit(values, "rate_limit"),
-    registration: { privateAddresses: reachOf(text("registration.private_addresses")) },
+    registration: {
+      privateAddresses: reachOf(text("registration.private_addresses")),
+      scripts: text("registration.scripts") === "allow",
+    },
     limits: {
       requestBytes: number("limits.request_bytes"),
       responseBytes: number("limits.response_bytes"),
@@ -256,6 +265,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     },
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
+    scripts: { shell: text("scripts.shell") === "allow" },
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },

@@ -289,6 +289,7 @@ export const FAILURE_REASONS = {
   UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
   UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
   UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
+  EXIT_CODE: "The program ended with an exit code that is no success, or by a signal; `upstream_code` has the code.",
   FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
   OUTCOME_UNKNOWN:
     "An earlier call with the same `request_id` was interrupted; the result is what the tool's `reconcile` says of it.",

@@ -149,10 +149,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   includes: "The toolsets a toolset includes.",
   prompt: "The prompt of a skill.",
   mcp: "How an MCP server is reached.",
-  command: "The program of a script.",
-  args: "Arguments of a program.",
-  cwd: "Working folder of a program.",
-  env: "Environment of a program.",
 };
 
 /**

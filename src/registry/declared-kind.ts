@@ -1,3 +1,4 @@
+import { ownObject } from "../config/own-values.ts";
 import { notSupportedYet } from "../config/schema-errors.ts";
 import { keyText } from "../config/wording.ts";
 import type { Adapter, ConfigIssue } from "../core/adapter.ts";
@@ -18,14 +19,14 @@ export type DeclaredKind =
   | { readonly ok: false; readonly kind?: undefined; readonly issues: readonly ConfigIssue[] };
 
 /**
- * The adapter a declaration is for. One whose `type` is missing or misspelt is taken for the first kind in force, so
- * that all its problems are named at once. A document of another sort is refused with all of its keys that are not in
- * force.
+ * The adapter a declaration is for. One whose `type` is missing or misspelt is taken for the kind that has most of its
+ * keys, so that all its problems are named at once. A document of another sort is refused with all of its keys that
+ * are not in force.
  */
 export function declaredKind(document: JsonObject, grammar: DeclarationGrammar): DeclaredKind {
   const type = ownValue(document, "type");
   const kind = TOOL_KINDS.find((each) => each === type);
-  const adapter = kind === undefined ? [...grammar.adapters.values()][0] : grammar.adapters.get(kind);
+  const adapter = kind === undefined ? likelyAdapter(document, grammar) : grammar.adapters.get(kind);
   const mend = `a file declares one tool of type ${[...grammar.adapters.keys()].join(" or ")}`;
   if (kind !== undefined && adapter === undefined) {
     const message = notSupportedYet(`\`type: ${kind}\``, mend);
@@ -38,6 +39,16 @@ export function declaredKind(document: JsonObject, grammar: DeclarationGrammar):
     ok: false,
     issues: [{ pointer: issues[0]?.pointer ?? "", message: notSupportedYet(later ?? "", mend) }, ...issues],
   };
+}
+
+function likelyAdapter(document: JsonObject, { adapters }: DeclarationGrammar): Adapter | undefined {
+  const keys = Object.keys(document);
+  const own = (adapter: Adapter): number => {
+    const properties = ownObject(adapter.configSchema, "properties") ?? {};
+    return keys.filter((key) => Object.hasOwn(properties, key)).length;
+  };
+  // The first in force where several have as many.
+  return [...adapters.values()].toSorted((a, b) => own(b) - own(a))[0];
 }
 
 /** Documents that declare no tool of their own. */

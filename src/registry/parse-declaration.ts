@@ -102,7 +102,7 @@ function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDecl
     delivery: tool.delivery,
     defaultMaxLength: defaults.maxLength,
   });
-  const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, tool.delivery, defaults);
+  const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, tool, defaults);
   const policies = resolvePolicies(keys, defaults);
   const parts = [{ issues }, found, { issues: resultIssues(result, tool) }, timeouts, policies];
   return {

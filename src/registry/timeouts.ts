@@ -3,7 +3,7 @@ import { ownText } from "../config/own-values.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolPolicy } from "../core/step.ts";
-import type { Delivery } from "../core/tool.ts";
+import type { DeclaredTool, Delivery, ToolKind } from "../core/tool.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 
 /** The time limits of a declaration. */
@@ -19,6 +19,9 @@ const BUILT_IN: Readonly<Record<Delivery, Readonly<Record<TimeoutKey, number>>>>
   conclusive: { connect: 5_000, read: 30_000, idle: 30_000, total: MINUTE },
   incremental: { connect: 5_000, read: 30_000, idle: 5 * MINUTE, total: 10 * MINUTE },
 };
+
+/** How long a program takes to its first output says nothing: where nobody sets another limit, `total` alone counts. */
+const ONLY_TOTAL: Readonly<Partial<Record<ToolKind, readonly TimeoutKey[]>>> = { script: ["read", "idle"] };
 
 /** A time limit and where it came from. */
 export interface ResolvedTimeout {
@@ -43,7 +46,7 @@ export interface ResolvedTimeouts {
  */
 export function resolveTimeouts(
   declared: JsonObject,
-  delivery: Delivery,
+  { delivery, kind }: Pick<DeclaredTool, "delivery" | "kind">,
   defaults: DeclarationDefaults,
 ): ResolvedTimeouts {
   const issues: ConfigIssue[] = [];
@@ -59,9 +62,9 @@ export function resolveTimeouts(
     const ms = source === undefined ? undefined : own(source);
     if (ms !== undefined) return { ms, declaredBy: `timeout.${source}`, defaultedBy: undefined };
     const preset = fromDefaults[key];
-    return preset === undefined
-      ? { ms: BUILT_IN[delivery][key], declaredBy: undefined, defaultedBy: undefined }
-      : { ms: preset, declaredBy: undefined, defaultedBy: `defaults.timeout.${key}` };
+    if (preset !== undefined) return { ms: preset, declaredBy: undefined, defaultedBy: `defaults.timeout.${key}` };
+    if (ONLY_TOTAL[kind]?.includes(key) === true) return resolve("total", "total");
+    return { ms: BUILT_IN[delivery][key], declaredBy: undefined, defaultedBy: undefined };
   };
   for (const key of TIMEOUT_KEYS) {
     const ms = own(key);

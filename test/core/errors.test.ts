@@ -70,6 +70,7 @@ test("these are the failure reasons of tools", () => {
     "UPSTREAM_UNAUTHORIZED",
     "UPSTREAM_RATE_LIMITED",
     "UPSTREAM_BAD_RESPONSE",
+    "EXIT_CODE",
     "FIELD_MISSING",
     "OUTCOME_UNKNOWN",
     "RESULT_TOO_LONG",

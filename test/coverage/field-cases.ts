@@ -93,18 +93,18 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
 
 /** Scripts. */
 export const SCRIPTS: Readonly<Record<string, Behaviour>> = {
-  "S-D01": { text: "A time limit ends the whole process group", waits: ["scripts"] },
-  "S-D02": { text: "Output is decoded by the declared encoding", waits: ["scripts"] },
-  "S-D03": { text: "Characters across two writes stay whole", waits: ["scripts"] },
-  "S-D04": { text: "Much output is bounded by a documented limit", waits: ["scripts"] },
-  "S-D05": { text: "A script that reads its input gets the end at once", waits: ["scripts"] },
-  "S-D06": { text: "A script that ignores TERM is killed after its grace", waits: ["scripts"] },
-  "S-D07": { text: "Output of a script that fails is kept", waits: ["scripts"] },
-  "S-D08": { text: "A script sees only the environment it may", waits: ["scripts"] },
-  "S-D09": { text: "An argument is never taken for an option", waits: ["scripts"] },
-  "S-D10": { text: "A missing folder and a missing program are told apart", waits: ["scripts"] },
-  "S-D11": { text: "Processes and descriptors are bounded", waits: ["scripts"] },
-  "S-D12": { text: "Arguments the system refuses are argument errors", waits: ["scripts"] },
+  "S-D01": { text: "A time limit ends the whole process group" },
+  "S-D02": { text: "Output is decoded by the declared encoding" },
+  "S-D03": { text: "Characters across two writes stay whole" },
+  "S-D04": { text: "Much output is bounded by a documented limit" },
+  "S-D05": { text: "A script that reads its input gets the end at once" },
+  "S-D06": { text: "A script that ignores TERM is killed after its grace" },
+  "S-D07": { text: "Output of a script that fails is kept" },
+  "S-D08": { text: "A script sees only the environment it may" },
+  "S-D09": { text: "An argument is never taken for an option" },
+  "S-D10": { text: "A missing folder and a missing program are told apart" },
+  "S-D11": { text: "Processes and descriptors are bounded", rest: "processes of MCP servers", waits: ["MCP"] },
+  "S-D12": { text: "Arguments the system refuses are argument errors" },
 };
 
 /** MCP servers. */
@@ -148,8 +148,8 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
   "R-D06": { text: "All attempts share one deadline" },
   "R-D07": {
     text: "Streams that are aborted at any moment leave nothing behind",
-    rest: "scripts and MCP servers",
-    waits: ["scripts", "MCP"],
+    rest: "MCP servers",
+    waits: ["MCP"],
   },
   "R-D08": {
     text: "A time limit stops the work behind it",

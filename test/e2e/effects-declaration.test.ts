@@ -83,6 +83,23 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
   ...Object.fromEntries(
     Object.keys(POLICY_SETTINGS).map((key) => [key, ["test/e2e/effects-policies.test.ts", "Object.entries(POLICIES)"]]),
   ),
+  ...Object.fromEntries(
+    Object.entries({
+      command: ["start", "a missing folder, a folder that is a file"],
+      args: ["arguments", "each placeholder stays within one entry"],
+      shell: ["arguments", "a shell is run only where the operator allows it"],
+      cwd: ["arguments", "a relative command begins at `cwd`"],
+      env: ["environment", "a program gets the few variables of the list"],
+      inherit_env: ["environment", "a program gets the few variables of the list"],
+      stdin: ["arguments", "standard input is a text, JSON, or all arguments"],
+      encoding: ["output", "output in %s is decoded as declared"],
+      success_codes: ["output", "`success_codes` says which exit codes are no failure"],
+      allow_dash: ["arguments", "`allow_dash` lets values begin with a dash"],
+      stream: ["output", "`stream: lines` passes whole lines on"],
+      "worker.processes": ["worker", "`worker.processes` is how many run at a time"],
+      "worker.max_calls": ["worker", "`worker.max_calls` is how many calls one answers"],
+    }).map(([key, [file, words]]) => [key, [`test/adapters/script/${file}.test.ts`, words]]),
+  ),
   // A name that leads to a private address needs a resolver that lies.
   allow_private: ["test/adapters/http/private-addresses.test.ts", "`allow_private` lets a name lead anywhere"],
   // They show in several calls at once.

@@ -55,6 +55,10 @@ function tool(name: string, keys: Readonly<Record<string, unknown>> = {}): strin
   return JSON.stringify({ ...standard, endpoint: `http://127.0.0.1:${upstream.port}/echo/${name}`, ...keys });
 }
 
+function script(name: string, keys: Readonly<Record<string, unknown>>): string {
+  return JSON.stringify({ name, description: "用于检查脚本配置 shows settings of scripts", type: "script", ...keys });
+}
+
 const at = (path: string): string => `http://127.0.0.1:${upstream.port}/${path}`;
 
 /** `{ tools: { settle: value } }` of `tools.settle`. */
@@ -524,6 +528,30 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       return wholeStream(client, { resume: { callId, afterSequence: 0n } }).then(() => "resumed", reasonOf);
     });
     expect(await Promise.all(seen)).toEqual(["RESUME_EXPIRED", "resumed"]);
+  },
+  "registration.scripts": {
+    values: ["refuse", "allow"],
+    async see({ client }) {
+      const declaration = { case: "declarationJson", value: script("echo", { command: "echo" }) } as const;
+      return client.service.register({ declaration }).then(() => "taken", reasonOf);
+    },
+    seen: ["DECLARATION_INVALID", "taken"],
+  },
+  "scripts.shell": {
+    values: ["refuse", "allow"],
+    async see({ client, folder }) {
+      await writeFile(
+        join(folder, "tools", "shell.yaml"),
+        script("shell", { command: "echo $((6 * 7))", shell: true }),
+      );
+      const { service } = client;
+      await retryUntil(
+        () => service.list({ pageSize: 100 }),
+        ({ tools, problems }) => problems.length > 0 || tools.some(({ name }) => name === "shell"),
+      );
+      return client.call("shell").then(textOf, reasonOf);
+    },
+    seen: ["TOOL_NOT_FOUND", "42\n"],
   },
   reflection: {
     values: [true, false],

@@ -1,4 +1,5 @@
 import { httpAdapter } from "../../src/adapters/http/index.ts";
+import { createScriptAdapter } from "../../src/adapters/script/index.ts";
 import type { Adapter } from "../../src/core/adapter.ts";
 import type { Step } from "../../src/core/step.ts";
 import type { ToolKind } from "../../src/core/tool.ts";
@@ -43,7 +44,11 @@ export interface Reading {
 
 export function createGrammar(steps: readonly Step[] = []): DeclarationGrammar {
   const checker = createSchemaChecker({ maxCompiled: 10 });
-  const adapters = new Map<ToolKind, Adapter>([["http", httpAdapter]]);
+  const scriptAdapter = createScriptAdapter({ environment: {}, folder: "/srv/tools", shell: false });
+  const adapters = new Map<ToolKind, Adapter>([
+    ["http", httpAdapter],
+    ["script", scriptAdapter],
+  ]);
   return createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
 }
 

@@ -38,6 +38,18 @@ test("output in pieces has more time", () => {
   expect(timeouts("delivery: incremental\n", GATEWAY)).toEqual([1, 2, 3, 4_000]);
 });
 
+test("a program may take to its first output what the whole call may take, unless somebody says otherwise [S2-43]", () => {
+  const script = "name: s\ntype: script\ncommand: ls\n";
+  const limits = (text: string, defaults = {}): object => declare(script + text, { defaults }).policy;
+  expect(limits("")).toMatchObject({
+    totalMs: 60_000,
+    timeouts: { connectMs: 5_000, readMs: 60_000, idleMs: 60_000 },
+  });
+  expect(limits("timeout: {total: 2h}\n")).toMatchObject({ timeouts: { readMs: 7_200_000, idleMs: 7_200_000 } });
+  expect(limits("timeout: {read: 3s}\n")).toMatchObject({ timeouts: { readMs: 3_000, idleMs: 3_000 } });
+  expect(limits("", GATEWAY)).toMatchObject({ timeouts: { readMs: 2, idleMs: 3 } });
+});
+
 test("durations need their unit, and must be ones that can be waited [S2-59]", () => {
   expect(problems(`${ORDER_STATUS}timeout: {connect: 3, read: 30sec, idle: 0s, total: 25h}\n`)).toEqual([
     '23:11 `timeout.connect`: expected a duration with its unit, such as 500ms, 3s, 1m30s or 2h; got text "3": write 3s',

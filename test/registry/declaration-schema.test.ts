@@ -30,6 +30,7 @@ test("it is a JSON Schema that editors understand, one branch a type", () => {
   expect(schema).toMatchObject({ $schema: "http://json-schema.org/draft-07/schema#", required: ["name", "type"] });
   expect(schema["oneOf"]).toMatchObject([
     { title: "Tool of type http", properties: { type: { const: "http" } }, additionalProperties: false },
+    { title: "Tool of type script", properties: { type: { const: "script" } }, additionalProperties: false },
   ]);
 });
 
@@ -44,9 +45,10 @@ test("every key in force is described, and those of later versions are not sugge
       if (isJsonObject(member["items"] ?? null)) walk(member["items"] as JsonObject, `${path}${name}[].`);
     }
   };
-  const [http] = schema["oneOf"] as readonly JsonObject[];
-  if (http !== undefined) walk(http, "");
+  const kinds = schema["oneOf"] as readonly JsonObject[];
+  for (const kind of kinds) walk(kind, "");
   expect(undescribed).toEqual([]);
+  const [http] = kinds;
   expect(http).toMatchObject({
     properties: { cache: { not: {}, doNotSuggest: true }, mcp: { not: {}, doNotSuggest: true } },
   });

@@ -106,30 +106,27 @@ test("E5, E6 and E7 are refused as not supported yet, naming their keys", () => 
   const skill =
     "name: order_assistant\ndescription: 订单查询助手，擅长查询订单状态和历史流转\ntools:\n  - order_status\nprompt: |\n  当用户询问订单状态时使用。\n";
   expect(problems(skill)).toEqual([
-    "3:1 a skill document (`tools` and `prompt` without `type`) is not supported yet: a file declares one tool of type http",
+    "3:1 a skill document (`tools` and `prompt` without `type`) is not supported yet: a file declares one tool of type http or script",
     "3:1 `tools` is not supported yet: remove it",
     "5:1 `prompt` is not supported yet: remove it",
   ]);
   const mcp =
     'name: mcp_filesystem\ntype: mcp\nmcp:\n  command: npx\n  args: [ "-y", "@modelcontextprotocol/server-filesystem" ]\n  cwd: /tmp\n';
   expect(problems(mcp)).toEqual([
-    "2:1 `type: mcp` is not supported yet: a file declares one tool of type http",
+    "2:1 `type: mcp` is not supported yet: a file declares one tool of type http or script",
     "3:1 `mcp` is not supported yet: remove it",
   ]);
   const remote =
     "name: mcp_github\ntype: mcp\nmcp:\n  url: https://mcp.example.com/github\n  headers:\n    Authorization: Bearer ${GITHUB_MCP_TOKEN}\n";
   expect(problems(remote)).toHaveLength(2);
-  expect(
-    problems("name: s\ntype: script\ncommand: ls\nargs: [-l]\ncwd: /tmp\n").map((line) => line.split(" is not")[0]),
-  ).toEqual(["2:1 `type: script`", "3:1 `command`", "4:1 `args`", "5:1 `cwd`"]);
   expect(problems("description: all\ntools: [a]\nincludes: [b]\n")[0]).toMatch(/^2:1 a toolset document/);
 });
 
 test("a kind that is not in force does not hide what is wrong with the rest of the document", () => {
-  const script = `name: list files
-type: script
+  const later = `name: list files
+type: grpc
 title: 7
-command: ls
+mcp: {}
 labels: { team: [a] }
 params:
   - { name: folder, type: text }
@@ -138,7 +135,7 @@ result: { truncation: middle }
 timeout: { total: 10 }
 anything: at all
 `;
-  const found = problems(script);
+  const found = problems(later);
   expect(found.map((line) => line.split(" ")[0])).toEqual([
     "1:1",
     "2:1",
@@ -151,8 +148,8 @@ anything: at all
   ]);
   expect(found.slice(0, 3)).toEqual([
     expect.stringContaining("`name`: expected 1 to 64 letters, digits"),
-    "2:1 `type: script` is not supported yet: a file declares one tool of type http",
-    "4:1 `command` is not supported yet: remove it",
+    "2:1 `type: grpc` is not supported yet: a file declares one tool of type http or script",
+    "4:1 `mcp` is not supported yet: remove it",
   ]);
   expect(found[5]).toContain("`params[1].default`: expected a whole number");
 });
@@ -161,13 +158,29 @@ test("a declaration says where its name stands", () => {
   expect(declare(`# first\n${ORDER_STATUS}`).namePlace).toEqual({ line: 2, column: 1 });
 });
 
+test("a script is a tool like any other, with keys that no other kind takes [S2-22] [S2-34]", () => {
+  const script =
+    "name: s\ndescription: 列出文件夹里的文件 List the files of a folder\ntype: script\ncommand: ls\nargs: [-l, 5]\n";
+  const { tool, config } = declare(`${script}env: { A: 1 }\ncwd: sub\n`);
+  expect(tool.kind).toBe("script");
+  expect(config).toMatchObject({ cwd: "/srv/tools/sub", env: [{ name: "PATH" }, { name: "A", value: "1" }] });
+  expect(problems(`${script}endpoint: http://127.0.0.1/\n`)).toEqual([
+    expect.stringMatching(/^6:1 unknown key `endpoint`/),
+  ]);
+  expect(problems(`${ORDER_STATUS}command: ls\n`)).toEqual([expect.stringMatching(/^23:1 unknown key `command`/)]);
+});
+
 test("a type that is missing or misspelt is told with the rest of the problems", () => {
   expect(problems("name: t\nendpoint: http://127.0.0.1/x\nmethd: GET\n")).toEqual([
-    '1:1 key `type` is missing; allowed: "http"',
+    '1:1 key `type` is missing; allowed: "http", "script"',
     '3:1 unknown key `methd`; did you mean "method"?',
   ]);
   expect(problems("name: t\ntype: htpp\nendpoint: http://127.0.0.1/x\n")).toEqual([
-    '2:1 `type`: expected "http"; got text "htpp"; did you mean "http"?',
+    '2:1 `type`: expected one of "http", "script"; got text "htpp"; did you mean "http"?',
+  ]);
+  expect(problems("name: t\ncommand: ls\narg: [a]\n")).toEqual([
+    '1:1 key `type` is missing; allowed: "http", "script"',
+    '3:1 unknown key `arg`; did you mean "args"?',
   ]);
 });
 

@@ -1,0 +1,91 @@
+import type { CallContext } from "../../core/call.ts";
+import type { SecretSource } from "../../core/secrets.ts";
+import { secretValue, unusableSecret } from "../shared/secret-value.ts";
+import type { EnvironmentEntry, ScriptConfig } from "./script-config.ts";
+
+/** Variables of the gateway that every program gets. */
+const INHERITED: readonly string[] = [
+  "PATH",
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "LANG",
+  "LANGUAGE",
+  "TZ",
+  "TMPDIR",
+  // What no Windows program starts without.
+  "SystemRoot",
+  "SystemDrive",
+  "ComSpec",
+  "PATHEXT",
+  "TEMP",
+  "TMP",
+  "USERPROFILE",
+  "windir",
+];
+
+/** Where programs are looked up when the gateway itself has no PATH. */
+const STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin";
+
+/** Names that the gateway sets itself. */
+export const RESERVED_VARIABLE: RegExp = /^(TOOLGATE_|TRACEPARENT$)/i;
+
+/** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** What a program gets of the gateway's environment. */
+export function inheritedEntries(
+  environment: Readonly<Record<string, string | undefined>>,
+  more: readonly string[],
+): EnvironmentEntry[] {
+  const names = Object.keys(environment).filter(
+    (name) => INHERITED.includes(name) || name.startsWith("LC_") || more.includes(name),
+  );
+  const entries = names.flatMap((name) => {
+    const value = environment[name];
+    return value === undefined ? [] : [{ name, value }];
+  });
+  return names.includes("PATH") ? entries : [{ name: "PATH", value: STANDARD_PATH }, ...entries];
+}
+
+/** References of all secrets a tool needs. */
+export function secretRefsOf(config: ScriptConfig): readonly string[] {
+  return config.env.flatMap((entry) => ("secretRef" in entry ? [entry.secretRef] : []));
+}
+
+/**
+ * The environment of a program, whatever the call. Secrets are read now, so that rotation works.
+ *
+ * @throws GatewayError SECRET_MISSING.
+ */
+export function programEnvironment({ env, tool }: ScriptConfig, secrets: SecretSource): Record<string, string> {
+  const values = env.map((entry): [string, string] => {
+    if (!("secretRef" in entry)) return [entry.name, entry.value];
+    const secret = secretValue(tool.name, entry.secretRef, secrets);
+    if (secret.includes("\0")) throw unusableSecret(tool.name, entry.secretRef, "holds a NUL, which no variable can");
+    return [entry.name, secret];
+  });
+  return Object.fromEntries(values);
+}
+
+/** What a program is told of its call, by name of the variable. */
+export function callVariables(tool: string, context: CallContext, nowMs: number): Record<string, string> {
+  const { traceparent, deadlineMs } = context;
+  const known: Readonly<Record<string, string | undefined>> = {
+    TOOLGATE_TOOL: tool,
+    TOOLGATE_CALL_ID: context.callId,
+    TOOLGATE_ATTEMPT: String(context.attempt),
+    TOOLGATE_DEADLINE_MS: String(Math.floor(deadlineMs)),
+    TOOLGATE_TIMEOUT_MS: String(Math.max(0, Math.floor(deadlineMs - nowMs))),
+    TOOLGATE_SESSION_ID: context.sessionId,
+    TOOLGATE_TURN_ID: context.turnId,
+    TOOLGATE_TASK_ID: context.taskId,
+    TOOLGATE_TOOL_CALL_ID: context.toolCallId,
+    TRACEPARENT: traceparent !== undefined && TRACEPARENT.test(traceparent) ? traceparent : undefined,
+  };
+  const usable = Object.entries(known).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && !entry[1].includes("\0"),
+  );
+  return Object.fromEntries(usable);
+}

@@ -1,0 +1,212 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { getActiveResourcesInfo } from "node:process";
+import { expect, test } from "vitest";
+import type { Upstream } from "../../../src/core/adapter.ts";
+import { GatewayError } from "../../../src/core/errors.ts";
+import { adapterFor, allGone, call, invoke, isAlive, openTool, type TestFolder, testFolder } from "./fixture.ts";
+
+/** A tool of a script that notes the processes it starts in `pids`. */
+function opened(
+  folder: TestFolder,
+  script: string,
+  delivery: "conclusive" | "incremental" = "conclusive",
+): Promise<Upstream> {
+  return openTool({
+    folder: folder.path,
+    keys: { command: "sh", args: ["-c", `echo $$ >> pids\n${script}`] },
+    delivery,
+  });
+}
+
+async function pidsOf(folder: TestFolder, count: number): Promise<number[]> {
+  return (await folder.waitForLines("pids", count)).map(Number);
+}
+
+const DEADLINE = new GatewayError("CALL_DEADLINE_EXCEEDED", "time is up");
+
+test.for([
+  "sleep 60; echo x > sentinel",
+  "sleep 60 & echo $! >> pids; (sleep 5; touch sentinel) & echo $! >> pids; wait",
+])("a deadline ends the call and every process of its group: %s [S-D01] [S2-43]", async (script) => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, script);
+  const stop = new AbortController();
+  const ended = call(tool, {}, { signal: stop.signal });
+  const pids = await pidsOf(folder, script.includes("$!") ? 3 : 1);
+  const startMs = performance.now();
+  stop.abort(DEADLINE);
+  expect((await ended).error).toMatchObject({ reason: "CALL_DEADLINE_EXCEEDED", effect: "unknown" });
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+  await allGone(pids);
+  expect(performance.now() - startMs).toBeLessThan(3_000);
+  expect(await folder.lines("sentinel")).toEqual([]);
+});
+
+test("a process that holds the output open does not hang the call, and does not outlive it [S-D01]", async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "sleep 600 & echo $! >> pids; echo done");
+  const { result } = await call(tool);
+  expect(result).toMatchObject({ content: [{ type: "text", text: "done\n" }], effect: "committed" });
+  await allGone(await pidsOf(folder, 2));
+});
+
+test("a process that left the group and holds the output open does not hang the call [S-D01]", async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "setsid sleep 5 & echo done");
+  const startMs = performance.now();
+  expect((await call(tool)).result?.content).toEqual([{ type: "text", text: "done\n" }]);
+  expect(performance.now() - startMs).toBeLessThan(4_000);
+});
+
+test("output that is written after the program's own end is not lost", async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "(sleep 0.1; echo late) & echo early");
+  expect((await call(tool)).result?.content).toEqual([{ type: "text", text: "early\nlate\n" }]);
+});
+
+test("a program that ignores TERM is killed after the grace of 2 s [S-D06]", async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "trap '' TERM; while :; do sleep 0.1; done");
+  const stop = new AbortController();
+  const ended = call(tool, {}, { signal: stop.signal });
+  const pids = await pidsOf(folder, 1);
+  const startMs = performance.now();
+  stop.abort(DEADLINE);
+  await ended;
+  expect(performance.now() - startMs).toBeLessThan(1_000);
+  expect(pids.every(isAlive)).toBe(true);
+  await allGone(pids);
+  expect(performance.now() - startMs).toBeGreaterThan(1_900);
+  expect(performance.now() - startMs).toBeLessThan(4_000);
+});
+
+test("a program can clean up when TERM comes [S-D06]", async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "trap 'echo bye >> log; exit' TERM; while :; do sleep 0.05; done");
+  const stop = new AbortController();
+  const ended = call(tool, {}, { signal: stop.signal });
+  await pidsOf(folder, 1);
+  stop.abort(DEADLINE);
+  await ended;
+  expect(await folder.waitForLines("log", 1)).toEqual(["bye"]);
+});
+
+test("closing a tool ends its programs, those that ignore TERM after their grace [S-D06]", async () => {
+  await using folder = await testFolder();
+  const tool = await opened(folder, "trap '' TERM; while :; do sleep 0.1; done");
+  const ended = call(tool);
+  const pids = await pidsOf(folder, 1);
+  const startMs = performance.now();
+  await tool[Symbol.asyncDispose]();
+  expect(pids.some(isAlive)).toBe(false);
+  expect(performance.now() - startMs).toBeLessThan(4_000);
+  expect((await ended).error).toMatchObject({ reason: "GATEWAY_STOPPING", effect: "unknown" });
+});
+
+test("a tool that only reads has no effect when its call is cut", async () => {
+  await using folder = await testFolder();
+  const hints = { readOnly: true };
+  const keys = { command: "sh", args: ["-c", "echo $$ >> pids; exec sleep 600"] };
+  await using tool = await openTool({ folder: folder.path, keys, hints });
+  const stop = new AbortController();
+  const ended = call(tool, {}, { signal: stop.signal });
+  await pidsOf(folder, 1);
+  stop.abort(DEADLINE);
+  expect((await ended).error).toMatchObject({ effect: "none", retryable: true });
+});
+
+/** Processes of ours, by the launchers there are: every program is a child of one. */
+function launchersAndPrograms(): number {
+  return readdirSync("/proc").filter((name) => {
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, "latin1");
+      const [state, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+      return Number(parent) === process.pid && state !== "Z";
+    } catch {
+      return false;
+    }
+  }).length;
+}
+
+const openFiles = (): number => readdirSync("/proc/self/fd").length;
+
+test("tools share one launcher, which ends with the last of them", { timeout: 60_000 }, async () => {
+  const before = launchersAndPrograms();
+  const adapter = adapterFor({});
+  const tools = await Promise.all([1, 2, 3].map(() => openTool({ keys: { command: "true" }, adapter })));
+  expect(launchersAndPrograms() - before).toBe(1);
+  for (const tool of tools) {
+    expect((await call(tool)).result?.upstreamCode).toBe(0);
+    await tool[Symbol.asyncDispose]();
+  }
+  expect(launchersAndPrograms()).toBe(before);
+  await using again = await openTool({ keys: { command: "true" }, adapter });
+  expect((await call(again)).result?.upstreamCode).toBe(0);
+});
+
+test("the launcher's death ends the calls of the moment, and the next has another", { timeout: 60_000 }, async () => {
+  await using folder = await testFolder();
+  const script = "echo $PPID; [ -e again ] || exec sleep 600; echo ok";
+  await using tool = await opened(folder, script, "incremental");
+  const events = invoke(tool)[Symbol.asyncIterator]();
+  const { value: first } = await events.next();
+  const [pid] = await pidsOf(folder, 1);
+  const next = events.next();
+  process.kill(Number(first?.type === "upstream-delta" ? first.text : ""), "SIGKILL");
+  await expect(next).rejects.toMatchObject({ reason: "UPSTREAM_ANSWER_LOST", effect: "unknown" });
+  await allGone([Number(pid)]);
+  await folder.program("again", "");
+  expect((await call(tool)).deltas.join("")).toMatch(/^\d+\nok\n$/);
+});
+
+test("after 1,000 calls processes, descriptors, listeners and timers are back at the start [S-D11]", {
+  timeout: 240_000,
+}, async () => {
+  await using tool = await openTool({ keys: { command: "true" } });
+  await call(tool);
+  const { signal } = new AbortController();
+  const state = (): { readonly processes: number; readonly files: number; readonly resources: string[] } => ({
+    processes: launchersAndPrograms(),
+    files: openFiles(),
+    resources: getActiveResourcesInfo().toSorted(),
+  });
+  const before = state();
+  const warnings: unknown[] = [];
+  const onWarning = (warning: unknown): void => void warnings.push(warning);
+  process.on("warning", onWarning);
+  for (let round = 0; round < 50; round++) {
+    await Promise.all(Array.from({ length: 20 }, () => call(tool, {}, { signal })));
+  }
+  // Timers of its own are part of a poll, so it waits for the processes alone.
+  await expect.poll(launchersAndPrograms, { timeout: 10_000 }).toBe(before.processes);
+  expect(state()).toEqual(before);
+  process.off("warning", onWarning);
+  expect(warnings).toEqual([]);
+});
+
+test("500 calls aborted at random times leave no process [R-D07]", { timeout: 240_000 }, async () => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, "echo one; sleep 0.02; echo two; exec sleep 600", "incremental");
+  let seed = 7;
+  const random = (): number => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return seed / 2 ** 31;
+  };
+  const one = async (): Promise<void> => {
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(DEADLINE), random() * 120);
+    try {
+      for await (const event of invoke(tool, {}, { signal: stop.signal })) {
+        if (event.type === "upstream-delta" && random() < 0.2) break;
+      }
+    } catch (error) {
+      expect(error).toBeInstanceOf(GatewayError);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  for (let round = 0; round < 25; round++) await Promise.all(Array.from({ length: 20 }, one));
+  await allGone((await folder.lines("pids")).map(Number));
+  await tool[Symbol.asyncDispose]();
+  expect((await folder.lines("pids")).map(Number).filter(isAlive)).toEqual([]);
+});
