@@ -145,7 +145,8 @@ module.exports = {
       severity: "error",
       from: {
         path: "^src/",
-        pathNot: "^src/((adapters/script|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
+        pathNot:
+          "^src/((adapters/script|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
       },
       to: { path: builtin(["fs"]) },
     },
