@@ -13,7 +13,6 @@ export type Feature =
   | "packaging"
   | "retry"
   | "roles"
-  | "scripts"
   | "search"
   | "session log"
   | "skills"

@@ -153,8 +153,8 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
   },
   "R-D08": {
     text: "A time limit stops the work behind it",
-    rest: "scripts and MCP servers",
-    waits: ["scripts", "MCP"],
+    rest: "MCP servers",
+    waits: ["MCP"],
   },
   "R-D09": { text: "A server that never starts disturbs no other", waits: ["MCP"] },
 };
@@ -163,27 +163,23 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
 export const WIRE: Readonly<Record<string, Behaviour>> = {
   "G-D01": {
     text: "The caller's deadline ends the work behind it, over every protocol",
-    rest: "scripts and MCP servers",
-    waits: ["scripts", "MCP"],
+    rest: "MCP servers",
+    waits: ["MCP"],
   },
   "G-D02": {
     text: "A cancelled, killed or vanished reader stops the producer",
-    rest: "scripts",
-    waits: ["scripts"],
   },
   "G-D03": { text: "An upstream that says goodbye costs no call", waits: ["gRPC upstreams"] },
   "G-D04": { text: "Results stay within what standard clients take, or the error says what to do" },
   "G-D05": {
     text: "A request over the limit is refused with size and limit",
-    rest: "large arguments and results of scripts and MCP servers",
-    waits: ["scripts", "MCP"],
+    rest: "large arguments and results of MCP servers",
+    waits: ["MCP"],
   },
   "G-D06": { text: "Error texts arrive as they are over every protocol, cut to a documented length" },
   "G-D07": { text: "Answers of a proxy in between have the right code", waits: ["gRPC upstreams"] },
   "G-D08": {
     text: "Slow readers slow the upstream down and lose nothing",
-    rest: "scripts",
-    waits: ["scripts"],
   },
   "G-D09": { text: "Dead connections to an upstream are noticed", waits: ["gRPC upstreams"] },
 };
@@ -191,7 +187,7 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
 /** Secrets. */
 export const SECRETS: Readonly<Record<string, Behaviour>> = {
   "K-D01": { text: "Whatever goes wrong, no log, error or list holds a secret" },
-  "K-D02": { text: "No secret stands on a command line", waits: ["scripts", "MCP"] },
+  "K-D02": { text: "No secret stands on a command line", rest: "MCP servers", waits: ["MCP"] },
   "K-D03": {
     text: "No part of a secret is logged, and a short one tears no other text apart",
     rest: "tokens of callers",
@@ -199,8 +195,6 @@ export const SECRETS: Readonly<Record<string, Behaviour>> = {
   },
   "K-D04": {
     text: "A secret that an upstream echoes is masked in every form, in streams too",
-    rest: "the output of scripts",
-    waits: ["scripts"],
   },
   "K-D05": {
     text: "Diagnosis shows a masked header",
