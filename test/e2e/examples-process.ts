@@ -9,7 +9,7 @@ const UPSTREAM_PORT = "7434";
 
 /** A copy of `examples/` in a folder of its own, for ports of its own. */
 export interface ExamplesCopy extends AsyncDisposable {
-  /** Holds `tools/`, `state/`, `gateway.yaml` and `registered.yaml`. */
+  /** Holds `tools/`, `scripts/`, `state/`, `gateway.yaml` and `registered.yaml`. */
   readonly folder: string;
   readonly upstreamPort: number;
 }
@@ -26,6 +26,7 @@ export async function copyExamples(): Promise<ExamplesCopy> {
   const upstreamPort = await freePort();
   const tools = join(folder, "tools");
   await cp(join(REPOSITORY, "examples/tools"), tools, { recursive: true });
+  await cp(join(REPOSITORY, "examples/scripts"), join(folder, "scripts"), { recursive: true });
   for (const name of await readdir(tools)) {
     const text = await readFile(join(tools, name), "utf8");
     await writeFile(join(tools, name), text.replaceAll(UPSTREAM_PORT, String(upstreamPort)));

@@ -66,6 +66,7 @@ test("every example is listed, and the one whose key is missing is unavailable w
     "slow_report",
     "stock_table",
     "weather",
+    "work_days",
   ]);
   const unready = tools.filter((tool: Tool) => tool.state !== ToolState.READY);
   expect(unready.map(({ name, state }) => [name, state])).toEqual([["weather", ToolState.UNAVAILABLE]]);

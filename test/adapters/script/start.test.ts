@@ -1,9 +1,11 @@
+import { spawnSync } from "node:child_process";
+import { readdirSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createFakeClock } from "../../core/fake-clock.ts";
-import { call, callOnce, openTool, type ToolOptions, testFolder } from "./fixture.ts";
+import { call, callOnce, openTool, type ToolOptions, testFolder, textOf } from "./fixture.ts";
 
 /** What is said where a program cannot be started: by a call, in the list and by a probe. */
 async function problemOf(options: ToolOptions): Promise<string> {
@@ -88,6 +90,31 @@ test("many processes are refused with an error that says so, and that may be ret
   const outcomes = await Promise.all(calls);
   expect(outcomes.filter(({ error }) => error?.reason === "UPSTREAM_UNREACHABLE")).toHaveLength(8);
 });
+
+const hasPrlimit = spawnSync("prlimit", ["--version"]).status === 0;
+
+test.skipIf(!hasPrlimit)(
+  "a system that is short of descriptors refuses a call for the moment, and the next ones run [S-D11]",
+  { timeout: 60_000 },
+  async () => {
+    await using tool = await openTool({ keys: { command: "sh", args: ["-c", "echo $PPID; sleep 0.3"] } });
+    const launcher = textOf(await call(tool)).trim();
+    const openFiles = (): number => readdirSync(`/proc/${launcher}/fd`).length;
+    const before = openFiles();
+    spawnSync("prlimit", ["--pid", launcher, `--nofile=${before + 40}:${before + 40}`]);
+    const outcomes = await Promise.all(Array.from({ length: 30 }, () => call(tool)));
+    const refused = outcomes.flatMap(({ error }) => (error === undefined ? [] : [error]));
+    expect(refused.length).toBeGreaterThan(0);
+    expect(refused.length).toBeLessThan(30);
+    for (const error of refused) {
+      expect(error).toMatchObject({ reason: "UPSTREAM_UNREACHABLE", effect: "none", retryable: true });
+      expect(error.message).toContain("too many processes or open files (EMFILE)");
+    }
+    expect((await call(tool)).result?.upstreamCode).toBe(0);
+    expect(tool.availability().state).toBe("ready");
+    await expect.poll(openFiles).toBe(before);
+  },
+);
 
 test("limits of time are watched: to the first output, and between two pieces [S2-43]", async () => {
   const clock = createFakeClock();

@@ -2,7 +2,8 @@
 // of the process that calls it, which would hold a large gateway up for tens of milliseconds a call. It also outlives the
 // gateway just long enough to end what the gateway left behind, however that ended.
 import { Socket } from "node:net";
-import { type Frame, FrameReader, type StartRequest, writeFrame } from "./frames.ts";
+import { Descriptors } from "./descriptors.ts";
+import { type Frame, FrameReader, jsonPayload, type StartRequest, writeFrame } from "./frames.ts";
 import { Program } from "./program.ts";
 
 /** The descriptor of the link to the gateway. */
@@ -11,6 +12,7 @@ const LINK = 3;
 const link = new Socket({ fd: LINK, readable: true, writable: true });
 const reader = new FrameReader();
 const programs = new Map<number, Program>();
+const descriptors = new Descriptors();
 
 // Who stops a whole session or control group means the gateway, which ends the link.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
@@ -48,6 +50,10 @@ function take({ kind, id, payload }: Frame): void {
 }
 
 function start(id: number, request: StartRequest): void {
+  if (!descriptors.sufficeFor(programs.size)) {
+    writeFrame(link, "refused", id, jsonPayload({ code: "EMFILE" }));
+    return;
+  }
   let gone = false;
   const program = new Program(
     request,
