@@ -42,7 +42,7 @@ test.for([
   }
 });
 
-test("the generated documents are what `npm run gen` makes of the source", async () => {
+test("the generated documents are what `npm run gen` makes of the source", { timeout: 120_000 }, async () => {
   const fresh = new Map(generatedDocuments().map((document) => [document.path, document.text]));
   expect(fresh.size).toBeGreaterThanOrEqual(4);
   const committed = await Promise.all(
