@@ -49,7 +49,8 @@ async function openTool(keys: JsonObject): Promise<Upstream> {
     enabled: true,
   } as const;
   const timeouts = { connectMs: 60_000, readMs: 60_000, idleMs: 60_000 };
-  const configured = adapter.configure(keys, tool, { timeouts, maxResponseBytes: 2 ** 20, format: "auto", pool: {} });
+  const settings = { timeouts, maxResponseBytes: 2 ** 20, format: "auto", pool: {}, reach: "all" } as const;
+  const configured = adapter.configure(keys, tool, settings);
   if (!configured.ok) throw new Error(configured.issues.map(({ message }) => message).join("\n"));
   const secrets = { has: () => false, resolve: () => "" };
   const deps = { clock: systemClock, logger: silentLogger, secrets, changed: () => undefined };
