@@ -36,6 +36,7 @@ export class WatchedFolder implements AsyncDisposable {
   readonly #scans: ScheduledTask;
   readonly #reads: ScheduledTask;
   #scan: Pick<FolderScan, "folders" | "faults"> = { folders: new Map(), faults: new Map() };
+  #handingOn = false;
   #onLoaded: () => void = () => undefined;
 
   constructor(config: GatewayConfig["tools"], deps: WatchedFolderDeps) {
@@ -95,7 +96,7 @@ export class WatchedFolder implements AsyncDisposable {
     await this.#tracker.noteScan(scan.files);
     if (changes.length > 0) await this.#deps.apply(changes);
     this.#reads.within(this.#tracker.nextInMs);
-    if (this.#tracker.loaded) this.#onLoaded();
+    this.#loadedOnceIdle();
     const isNew = this.#events?.sync(scan.folders) === true;
     const tookMs = clock.monotonicMs() - startMs;
     const restMs = this.#events === undefined ? tookMs : tookMs * POLL_SHARE;
@@ -103,6 +104,22 @@ export class WatchedFolder implements AsyncDisposable {
   }
 
   async #lookAtDue(): Promise<void> {
+    this.#handingOn = true;
+    try {
+      await this.#handOnDue();
+    } finally {
+      this.#handingOn = false;
+    }
+    this.#loadedOnceIdle();
+    this.#reads.within(this.#tracker.nextInMs);
+  }
+
+  /** A look everywhere can come to its end while files that were read are still being handed on. */
+  #loadedOnceIdle(): void {
+    if (this.#tracker.loaded && !this.#handingOn) this.#onLoaded();
+  }
+
+  async #handOnDue(): Promise<void> {
     const due = this.#tracker.due();
     let look = this.#lookAtBatch(due, 0);
     for (let start = 0; start < due.length; start += BATCH) {
@@ -111,8 +128,6 @@ export class WatchedFolder implements AsyncDisposable {
       look = this.#lookAtBatch(due, start + BATCH);
       await Promise.all([changes.length > 0 ? this.#deps.apply(changes) : undefined, look]);
     }
-    if (this.#tracker.loaded) this.#onLoaded();
-    this.#reads.within(this.#tracker.nextInMs);
   }
 
   async #lookAtBatch(due: readonly Pending[], start: number): Promise<FileLook> {
