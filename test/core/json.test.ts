@@ -52,6 +52,12 @@ test("canonical text reads as the value does, with all its digits", () => {
   );
 });
 
+test("in canonical text `__proto__` is a name like any other", () => {
+  expect(canonicalJson(parseJson('{"b":{"__proto__":{"z":1,"a":2}},"a":0}'))).toBe(
+    '{"a":0,"b":{"__proto__":{"a":2,"z":1}}}',
+  );
+});
+
 test("canonical text does not depend on the order of keys", () => {
   expect(canonicalJson({ b: 1, a: { d: 2, c: 3 } })).toBe('{"a":{"c":3,"d":2},"b":1}');
 });
