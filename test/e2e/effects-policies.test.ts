@@ -148,7 +148,7 @@ const SHARED: Readonly<Record<GroupKey, Difference>> = {
 };
 
 /** How long no request may have come before those that are held are answered. */
-const LULL_MS = 150;
+const LULL_MS = 400;
 
 /** An upstream that answers when no more requests come, and knows how many it held at a time. */
 class Upstream implements AsyncDisposable {

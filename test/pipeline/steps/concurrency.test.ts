@@ -1,8 +1,10 @@
 import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/core/errors.ts";
-import type { GroupPolicy, ToolPolicy } from "../../../src/core/step.ts";
+import type { GroupPolicy, Interceptor, ToolPolicy } from "../../../src/core/step.ts";
+import { RetryBudgets } from "../../../src/pipeline/retry-budget.ts";
 import { createConcurrencyStep } from "../../../src/pipeline/steps/concurrency.ts";
+import { createRetryStep } from "../../../src/pipeline/steps/retry.ts";
 import { createRandom } from "../../core/random.ts";
 import { makeCall, makeContext, makeTool, POLICY, RESULT } from "../fixtures.ts";
 import { type BegunCall, LimitedCalls } from "./limited-calls.ts";
@@ -266,6 +268,31 @@ test("the slot of a call is free again when its reader leaves in the middle of i
   upstream.begin(path);
   await upstream.settle();
   expect(upstream.running).toHaveLength(1);
+});
+
+test("a call that waits for its next attempt holds no slot", async () => {
+  const upstream = calls();
+  const retry = { ...POLICY.retry, maxRetries: 1, backoff: "fixed", initialBackoffMs: 1_000 } as const;
+  const policy: Partial<ToolPolicy> = { concurrencyLimit: 1, effectClass: "read", retry };
+  const limit = upstream.path(policy);
+  const deps = { clock: upstream.clock };
+  const step = createRetryStep({ budgets: new RetryBudgets() });
+  const retried = step.compile(makeTool(), { ...POLICY, ...policy }, deps, undefined);
+  if (retried === undefined) throw new Error("no retry in the path");
+  const path: Interceptor = (call, context, next) => retried(call, context, (...attempt) => limit(...attempt, next));
+  const context = { deadlineMs: upstream.clock.now() + 60_000 };
+  const first = upstream.begin(path, { tool: "first", context });
+  await upstream.settle();
+  await upstream.endOne(new GatewayError("UPSTREAM_UNREACHABLE", "down"));
+  const second = upstream.begin(path, { tool: "second", context });
+  await upstream.settle();
+  expect(upstream.running.map(({ tool }) => tool)).toEqual(["second"]);
+  await upstream.endOne();
+  expect(await second.outcome).toBeUndefined();
+  await upstream.clock.advance(1_000);
+  await upstream.endOne();
+  expect(await first.outcome).toBeUndefined();
+  expect(first.events.map(({ type }) => type)).toEqual(["upstream-result"]);
 });
 
 test("a new version's limit counts for the calls of the old one, and what runs is counted once", async () => {
