@@ -1,5 +1,6 @@
 import type { JsonValue } from "../core/json.ts";
 import { pointerSteps, stringifyJson } from "../core/json.ts";
+import { oneLine } from "../core/text.ts";
 import type { LineIndex } from "./source-document.ts";
 
 /** Most characters of a name or value that a message shows. */
@@ -19,9 +20,7 @@ export function holdsLoneSurrogate(text: string): boolean {
 /** Text for the middle of a one-line message: shortened, without line breaks and control characters. */
 export function inline(text: string, limit = SHOWN): string {
   const cut = text.length > limit ? `${text.slice(0, limit).replace(/\p{Surrogate}$/u, "")}…` : text;
-  return cut.replace(/[\p{Cc}\u2028\u2029\p{Surrogate}]/gu, (sign) => {
-    return `\\u${(sign.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
-  });
+  return oneLine(cut);
 }
 
 /** A key as messages show it. */

@@ -2,6 +2,7 @@ import type { CST, ErrorCode, ParsedNode } from "yaml";
 import { Composer, Lexer, Parser } from "yaml";
 import { MAX_JSON_DEPTH } from "../core/json.ts";
 import type { Finding, LineIndex, SourceNode } from "./source-document.ts";
+import { inline } from "./wording.ts";
 import { convertYaml } from "./yaml-nodes.ts";
 import type { YamlReport } from "./yaml-reports.ts";
 import { wordReport } from "./yaml-reports.ts";
@@ -90,7 +91,7 @@ function sort(token: CST.Token, tokens: Tokens): void {
       message: "directives (lines that begin with %) are not supported: remove the line",
     });
   } else if (token.type === "error" && tokens.findings.length < MAX_REPORTS) {
-    tokens.findings.push({ offset: token.offset, message: `unexpected ${JSON.stringify(token.source.slice(0, 20))}` });
+    tokens.findings.push({ offset: token.offset, message: `unexpected ${JSON.stringify(inline(token.source, 20))}` });
   }
 }
 
@@ -110,8 +111,9 @@ function compose(token: CST.Document, text: string): { contents: ParsedNode | nu
   // The composer makes an Error, with its stack, for each finding: 17 s for a MiB of commas. This takes their place.
   Object.assign(composer, {
     onError: (source: ReportSource, code: ErrorCode) => {
-      reports.push(toReport(source, code));
+      // Thrown at every report from then on: the composer catches what is thrown in a collection, and makes a report of it.
       if (reports.length === MAX_REPORTS) throw new Enough();
+      reports.push(toReport(source, code));
     },
   });
   try {

@@ -176,7 +176,9 @@ function convertMap(node: YAMLMap.Parsed, walk: Walk): SourceNode {
 }
 
 function convertMember(key: Scalar.Parsed, value: ParsedNode | null, walk: Walk): SourceNode {
-  walk.steps.push(String(key.value));
+  const name = String(key.value);
+  if (holdsLoneSurrogate(name)) find(walk, key.range[0], LONE_SURROGATE);
+  walk.steps.push(name);
   const node = value === null ? scalarNode(null, key.range[1]) : convertNode(value, walk);
   walk.steps.pop();
   return node;

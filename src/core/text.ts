@@ -44,3 +44,10 @@ function isLow(text: string, index: number): boolean {
   const unit = text.charCodeAt(index);
   return unit >= 0xdc00 && unit <= 0xdfff;
 }
+
+/** A message without line breaks, control characters and halves of characters, whatever it quotes: as `\u000a`. */
+export function oneLine(message: string): string {
+  return message.replace(/[\p{Cc}\u2028\u2029\p{Surrogate}]/gu, (sign) => {
+    return `\\u${(sign.codePointAt(0) ?? 0).toString(16).padStart(4, "0")}`;
+  });
+}

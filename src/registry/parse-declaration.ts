@@ -8,6 +8,7 @@ import { jsonPointer, ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { EffectClass } from "../core/step.ts";
+import { oneLine } from "../core/text.ts";
 import type { DeclaredTool, ToolKind } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
 import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./declaration.ts";
@@ -261,5 +262,7 @@ function positioned(issues: readonly ConfigIssue[], document: SourceDocument): S
 }
 
 function toProblems(problems: readonly SourceProblem[], source: string, note: boolean): DeclarationProblem[] {
-  return orderProblems(problems).map((problem) => ({ source, ...problem, lastGoodServing: false, note }));
+  return orderProblems(problems).map(({ line, column, message }) => {
+    return { source, line, column, message: oneLine(message), lastGoodServing: false, note };
+  });
 }

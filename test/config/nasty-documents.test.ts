@@ -63,6 +63,7 @@ const NASTY: Readonly<Record<string, string>> = {
   "line separators": "a: b\u2028c: d\u2029e: f\u0085g: h\n",
   "lexer control signs": "a: \u0002\n\u0018b\u001f: c\n",
   "prototype names": "__proto__: &p {constructor: {prototype: 1}}\n<<: *p\ntoString: 1\n",
+  "more mistakes inside of open braces than are told": "{a {a: ".repeat(50),
   "a list of everything": '- [?, :, -, ",", {]\n- |+9\n- >-\n- @ ` % & * ! \n',
 };
 

@@ -276,3 +276,12 @@ test("small files are read in a moment", () => {
   });
   expect(spent).toBeLessThan(1_000);
 });
+
+test("half of a character is refused in a key as in a value", () => {
+  const refused = ["1:1 half of a surrogate pair, which is no character: write the whole one"];
+  expect(problemLines('"\\udffb": 5\n')).toEqual(refused);
+});
+
+test("a sign that nothing explains is shown without its control characters", () => {
+  expect(problemLines(": ]\u0085\n")).toEqual(['1:3 unexpected "]"', String.raw`1:4 unexpected "\\u0085"`]);
+});

@@ -603,3 +603,10 @@ test("schemas are only read: frozen ones do as well", () => {
   const schema = freeze(object({ a: { $ref: "#/$defs/x" } }, { $defs: { x: { type: "string", default: "d" } } }));
   expect(outcome(schema, freeze({ a: "x" }))).toEqual(['ok {"a":"x"}']);
 });
+
+test("what is wrong with a schema is one line, whatever it quotes", () => {
+  const checker = createSchemaChecker({ maxCompiled: 1 });
+  expect(checker.problem({ $ref: "a\nb" })).toBe(
+    '/$ref: "a\\u000ab" is not in the schema: only references to its own parts ("#…") are followed',
+  );
+});

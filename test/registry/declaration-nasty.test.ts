@@ -109,3 +109,11 @@ test("declarations are read in a moment", () => {
   });
   expect(spent).toBeLessThan(2_000);
 });
+
+test("a problem that quotes a name is one line without control characters", () => {
+  const text = `name: t\ndescription: Find one order by its number\ntype: http\nendpoint: http://127.0.0.1/x\nheaders: {"a\\nb\\u0007": c}\n`;
+  const outcome = parse(text);
+  expect(outcome.ok ? [] : outcome.problems.map(({ message }) => message)).toEqual([
+    "`a\\u000ab\\u0007` is no header name: letters, digits and !#$%&'*+-.^_`|~ are allowed",
+  ]);
+});

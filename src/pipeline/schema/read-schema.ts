@@ -6,6 +6,7 @@ import {
   ownValue,
   stringifyJson,
 } from "../../core/json.ts";
+import { oneLine } from "../../core/text.ts";
 import { type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
 import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
@@ -83,7 +84,8 @@ export function readSchema(schema: JsonObject, { meta, compilePattern }: ReadToo
 }
 
 function refuse(problem: string): SchemaOutcome {
-  return { ok: false, problem };
+  // It may quote names and references of the schema.
+  return { ok: false, problem: oneLine(problem) };
 }
 
 /** Bounds the schema before anything looks at it closely. */
