@@ -58,9 +58,19 @@ export function describeOwnErrors(context: HandlerContext, rpc: LiveRpc, facts: 
 /** An error as a client gets it. */
 export function clientError(error: unknown, rpc: LiveRpc, logger: Logger): ConnectError {
   if (error instanceof ConnectError) return error;
-  const known = GatewayError.from(error);
+  const known = isLostBody(error)
+    ? new GatewayError("CALL_CANCELLED", "the caller went away before its request was there", { cause: error })
+    : GatewayError.from(error);
   logFault(known, rpc, logger);
   return toConnectError(known, rpc.callId);
+}
+
+/** What Node throws, over HTTP/1 and HTTP/2, into whoever reads the body of a caller that is gone. */
+const LOST_BODY_CODES: readonly unknown[] = ["ECONNRESET", "ERR_STREAM_PREMATURE_CLOSE"];
+
+/** Connect words it for unary RPCs alone. From everything else that connects only GatewayErrors come. */
+function isLostBody(error: unknown): boolean {
+  return error instanceof Error && "code" in error && LOST_BODY_CODES.includes(error.code);
 }
 
 function logFault(error: GatewayError | undefined, { method, callId }: LiveRpc, logger: Logger): void {
@@ -71,6 +81,8 @@ async function* withClientErrors<T>(messages: AsyncIterable<T>, rpc: LiveRpc, lo
   try {
     yield* messages;
   } catch (error) {
+    // Connect's own come out of a handler only where the next of several requests cannot be read: no fault of the answer.
+    if (error instanceof ConnectError) rpc.answered = false;
     throw clientError(error, rpc, logger);
   } finally {
     rpc.end();

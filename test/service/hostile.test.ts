@@ -288,3 +288,38 @@ test("a gzip request is understood, and small answers are not compressed where l
     expect(body[0]).toBe(flag);
   }
 });
+
+const REFLECTION = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+
+test("a caller that leaves inside of a streaming request is no fault of the gateway", async () => {
+  const logger = recordingLogger();
+  const served = await serve({ logger });
+  {
+    await using _ = served;
+    for (let i = 0; i < 10; i++) {
+      using raw = await rawSocket(served.port);
+      const headers =
+        "Host: x\r\nContent-Type: application/connect+json\r\nContent-Length: 100\r\nExpect: 100-continue";
+      raw.socket.write(`POST ${CALL_STREAM} HTTP/1.1\r\n${headers}\r\n\r\n`);
+      await raw.received(/^HTTP\/1\.1 100/);
+      using session = rawSession(served.url);
+      const stream = session.request(grpcHeaders(REFLECTION));
+      stream.on("error", () => undefined).write(Buffer.from([0, 0]));
+      // Answered behind the request, which the gateway has begun with then.
+      await new Promise((resolve) => session.ping(resolve));
+    }
+    await alive(served.url);
+  }
+  // A stop waits for every RPC to be over.
+  expect(logger.lines.filter(({ message }) => message === "rpc-failed")).toEqual([]);
+});
+
+test("a later request of a stream that is no message is the caller's fault", async () => {
+  const logger = recordingLogger();
+  await using served = await serve({ logger });
+  using session = rawSession(served.url);
+  const stream = session.request(grpcHeaders(REFLECTION));
+  stream.end(Buffer.concat([envelope(new Uint8Array()), envelope(Uint8Array.of(0x0a, 0x7f))]));
+  expect((await answerOf(stream)).trailers["grpc-status"]).toBe(String(Code.InvalidArgument));
+  expect(logger.lines).toEqual([]);
+});
