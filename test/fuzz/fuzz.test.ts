@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { openArguments } from "./arguments.ts";
+import { openDeclarations } from "./declarations.ts";
+import { shortRun } from "./run.ts";
+import { openTemplates } from "./templates.ts";
+
+const RUN = { seconds: 2 } as const;
+
+/** A run takes its seconds; a busy machine, a good deal more for the kept inputs. */
+const TIMEOUT_MS = 60_000;
+
+test("no text of a declaration is answered with anything but a declaration or problems in their places", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await using target = openDeclarations();
+  await shortRun(target, { ...RUN, name: "declarations" });
+  expect(target.outcomes.of("refused") + target.outcomes.of("unreadable")).toBeGreaterThan(0);
+});
+
+test("no argument makes a request of a template that the template does not say", { timeout: TIMEOUT_MS }, async () => {
+  await using target = openTemplates();
+  await shortRun(target, { ...RUN, name: "templates" });
+  expect(target.outcomes.of("sent")).toBeGreaterThan(0);
+});
+
+test("no text of arguments is read or judged otherwise than by JSON and its schema", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  await using target = openArguments();
+  await shortRun(target, { ...RUN, name: "arguments" });
+  expect(target.outcomes.of("malformed")).toBeGreaterThan(0);
+});
