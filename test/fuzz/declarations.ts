@@ -100,7 +100,9 @@ const PIECES: readonly string[] = [
 export function openDeclarations(): FuzzTarget<DeclarationInput> {
   const checker = createSchemaChecker({ maxCompiled: 100 });
   const grammar = createDeclarationGrammar({
-    adapters: new Map(createAdapters({ environment: {} }).map((adapter) => [adapter.kind, adapter])),
+    adapters: new Map(
+      createAdapters({ environment: {}, folder: "/", shell: true }).map((adapter) => [adapter.kind, adapter]),
+    ),
     steps: createPipelineSteps({ checker }),
     schemaProblem: (schema) => checker.problem(schema),
   });

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { openArguments } from "./arguments.ts";
 import { openDeclarations } from "./declarations.ts";
 import { shortRun } from "./run.ts";
+import { openScripts } from "./scripts.ts";
 import { openTemplates } from "./templates.ts";
 
 const RUN = { seconds: 2 } as const;
@@ -21,6 +22,12 @@ test("no argument makes a request of a template that the template does not say",
   await using target = openTemplates();
   await shortRun(target, { ...RUN, name: "templates" });
   expect(target.outcomes.of("sent")).toBeGreaterThan(0);
+});
+
+test("no argument makes a program or a shell do what the command does not say", { timeout: TIMEOUT_MS }, async () => {
+  await using target = openScripts();
+  await shortRun(target, { ...RUN, name: "scripts" });
+  expect(target.outcomes.of("shell")).toBeGreaterThan(0);
 });
 
 test("no text of arguments is read or judged otherwise than by JSON and its schema", {

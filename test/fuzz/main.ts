@@ -21,7 +21,7 @@ if (start === undefined || !Number.isFinite(seconds) || !Number.isInteger(seed))
 
 async function run<Input>(opened: FuzzTarget<Input>): Promise<void> {
   await using target = opened;
-  for (const [file, input] of keptInputs<Input>(name)) {
+  for (const [file, input] of keptInputs(name)) {
     try {
       await target.check(input as Input);
     } catch (error) {

@@ -4,7 +4,7 @@ import type { Dice } from "./dice.ts";
 export interface FuzzTarget<Input> extends AsyncDisposable {
   /** Makes an input; the same for the same dice. */
   make(dice: Dice): Input;
-  /** Tries an input. Throws where a promise is broken; a {@link Finding} says which. */
+  /** Tries an input. Throws where a promise is broken, and says which. */
   check(input: Input): void | Promise<void>;
   /** What can only be told at the end, such as what is still open. */
   settle(): void | Promise<void>;
@@ -17,7 +17,7 @@ export interface FuzzTarget<Input> extends AsyncDisposable {
 }
 
 /** A promise that an input broke. */
-export class Finding extends Error {
+class Finding extends Error {
   /** `facts` go into the message as JSON. */
   constructor(promise: string, facts?: unknown) {
     super(facts === undefined ? promise : `${promise}: ${JSON.stringify(facts, readable)?.slice(0, 2_000)}`);

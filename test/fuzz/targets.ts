@@ -1,5 +1,6 @@
 import { openArguments } from "./arguments.ts";
 import { openDeclarations } from "./declarations.ts";
+import { openScripts } from "./scripts.ts";
 import { openSocket } from "./socket.ts";
 import type { FuzzTarget } from "./target.ts";
 import { openTemplates } from "./templates.ts";
@@ -11,6 +12,7 @@ export type UseTarget = <Input>(target: FuzzTarget<Input>) => Promise<void>;
 export const TARGETS: Readonly<Record<string, (use: UseTarget) => Promise<void>>> = {
   declarations: (use) => use(openDeclarations()),
   templates: (use) => use(openTemplates()),
+  scripts: (use) => use(openScripts()),
   arguments: (use) => use(openArguments()),
   socket: async (use) => use(await openSocket()),
 };

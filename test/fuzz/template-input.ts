@@ -1,6 +1,8 @@
-import { type JsonObject, type JsonValue, stringifyJson } from "../../src/core/json.ts";
+import type { AdapterSettings } from "../../src/core/adapter.ts";
+import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../../src/core/json.ts";
 import type { DeclaredTool } from "../../src/core/tool.ts";
 import { type Dice, HOSTILE_TEXTS } from "./dice.ts";
+import { holds } from "./target.ts";
 
 /** Literal text, or the name of a parameter in a list of its own. */
 export type Piece = string | readonly [param: string];
@@ -23,8 +25,15 @@ export type Body =
   | { readonly kind: "multipart"; readonly parts: Readonly<Record<string, Pieces>>; readonly file: string | undefined }
   | { readonly kind: "text"; readonly pieces: Pieces; readonly type: string };
 
+/** What a tool takes, and what it gets. */
+export interface TemplateParams {
+  readonly params: JsonObject;
+  /** JSON text. */
+  readonly args: string;
+}
+
 /** A declaration by its parts, so that what is to be sent can be told without reading a template, and arguments. */
-export interface TemplateInput {
+export interface TemplateInput extends TemplateParams {
   readonly method: string;
   readonly origin: string;
   readonly path: readonly Pieces[];
@@ -34,9 +43,6 @@ export interface TemplateInput {
   readonly style: "repeat" | "comma" | "brackets";
   readonly headers: Readonly<Record<string, Pieces>>;
   readonly body: Body;
-  readonly params: JsonObject;
-  /** JSON text. */
-  readonly args: string;
   /** Where the secret goes. */
   readonly auth: "none" | "header" | "query";
   readonly secret: string;
@@ -44,11 +50,20 @@ export interface TemplateInput {
 
 const PARAMS = ["id", "tag", "a-b", "x.y", "名", "constructor", "file"] as const;
 
+/** What the registry settles. */
+export const SETTINGS: AdapterSettings = {
+  timeouts: { connectMs: 1_000, readMs: 1_000, idleMs: 1_000 },
+  maxResponseBytes: 1_000_000,
+  format: "auto",
+  pool: {},
+  reach: "all",
+};
+
 /** Makes one. */
 export function makeTemplateInput(dice: Dice): TemplateInput {
-  const names = dice.some(1, 4, () => dice.pick(PARAMS));
+  const params = makeParams(dice);
+  const names = Object.keys(params);
   const bodyKind = dice.pick(["none", "none", "json", "json", "form", "multipart", "text"] as const);
-  const params: Record<string, JsonValue> = Object.fromEntries(names.map((name) => [name, schemaFor(dice)]));
   if (bodyKind === "multipart") params["file"] = { type: "string", contentEncoding: "base64" };
   return {
     method: dice.pick(bodyKind === "none" ? ["GET", "GET", "POST", "DELETE", "HEAD"] : ["POST", "PUT", "PATCH"]),
@@ -64,6 +79,30 @@ export function makeTemplateInput(dice: Dice): TemplateInput {
     auth: dice.pick(["none", "none", "header", "query"]),
     secret: dice.oneIn(3) ? dice.text() : "s3cret",
   };
+}
+
+/** Parameters with their schemas. */
+export function makeParams(dice: Dice): Record<string, JsonValue> {
+  return Object.fromEntries(dice.some(1, 4, () => [dice.pick(PARAMS), schemaFor(dice)] as const));
+}
+
+/** Text of an argument outside of JSON; `undefined` where it is absent. */
+export function textOf(args: JsonObject, param: string): string | undefined {
+  const value = ownValue(args, param) ?? undefined;
+  if (value === undefined) return undefined;
+  holds(typeof value !== "object", "no list and no object becomes text", { param });
+  return String(value);
+}
+
+/** A text in pieces with its arguments; `undefined` where one of them is absent. */
+export function filled(parts: Pieces, args: JsonObject): string | undefined {
+  let text = "";
+  for (const part of parts) {
+    const piece = typeof part === "string" ? part : textOf(args, part[0]);
+    if (piece === undefined) return undefined;
+    text += piece;
+  }
+  return text;
 }
 
 function schemaFor(dice: Dice): JsonValue {
@@ -134,7 +173,8 @@ function argumentsFor(dice: Dice, names: readonly string[]): JsonObject {
   return Object.fromEntries([...entries, ...more]);
 }
 
-function argument(dice: Dice, depth: number): JsonValue {
+/** Any argument, hostile or plain. */
+export function argument(dice: Dice, depth: number): JsonValue {
   switch (dice.number(depth > 0 ? 10 : 8)) {
     case 0:
       return dice.pick([null, true, false, 0, -0, 1.5, 1e21, 1e-7, 9_223_372_036_854_775_807n]);
@@ -151,7 +191,8 @@ function argument(dice: Dice, depth: number): JsonValue {
   }
 }
 
-function braces(parts: Pieces): string {
+/** A `{param}` template. */
+export function braces(parts: Pieces): string {
   return parts.map((part) => (typeof part === "string" ? part.replaceAll(/[{}]/g, "$&$&") : `{${part[0]}}`)).join("");
 }
 
@@ -209,13 +250,13 @@ export function declaredKeys(input: TemplateInput): JsonObject {
 }
 
 /** The tool it is declared for. */
-export function declaredTool(input: TemplateInput): DeclaredTool {
+export function declaredTool(params: JsonObject): DeclaredTool {
   return {
     name: "t",
     title: "",
     description: "",
     kind: "http",
-    inputSchema: { type: "object", properties: input.params, required: Object.keys(input.params) },
+    inputSchema: { type: "object", properties: params, required: Object.keys(params) },
     outputSchema: undefined,
     hints: {},
     labels: {},

@@ -3,7 +3,6 @@ import { configureHttp } from "../../src/adapters/http/configure.ts";
 import type { HttpConfig } from "../../src/adapters/http/http-config.ts";
 import { assembleRequest, type HttpRequest, sentTarget } from "../../src/adapters/http/request.ts";
 import type { RequestPayload } from "../../src/adapters/http/streamed-body.ts";
-import type { AdapterSettings } from "../../src/core/adapter.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import {
   isJsonArray,
@@ -22,20 +21,16 @@ import {
   type Body,
   declaredKeys,
   declaredTool,
+  filled,
   isPieces,
   makeTemplateInput,
   type Piece,
   type Pieces,
+  SETTINGS,
   type Template,
   type TemplateInput,
+  textOf,
 } from "./template-input.ts";
-
-const SETTINGS: AdapterSettings = {
-  timeouts: { connectMs: 1_000, readMs: 1_000, idleMs: 1_000 },
-  maxResponseBytes: 1_000_000,
-  format: "auto",
-  pool: {},
-};
 
 /** Throws arguments at the templates of an HTTP tool. */
 export function openTemplates(): FuzzTarget<TemplateInput> {
@@ -51,7 +46,7 @@ export function openTemplates(): FuzzTarget<TemplateInput> {
   };
 }
 async function checkInput(input: TemplateInput, outcomes: Outcomes): Promise<void> {
-  const configured = configureHttp(declaredKeys(input), declaredTool(input), SETTINGS);
+  const configured = configureHttp(declaredKeys(input), declaredTool(input.params), SETTINGS);
   if (!configured.ok) {
     outcomes.count("refused-at-load");
     const wrong = configured.issues.find(({ message }) => message === "" || /undefined|\[object/.test(message));
@@ -102,24 +97,6 @@ function assembled(
 
 function isPlain(value: JsonValue | undefined): boolean {
   return typeof value === "boolean" || (typeof value === "string" && /^[a-zA-Z0-9]{1,100}$/.test(value));
-}
-
-/** Text of an argument outside of JSON; `undefined` where it is absent. */
-function textOf(args: JsonObject, param: string): string | undefined {
-  const value = ownValue(args, param) ?? undefined;
-  if (value === undefined) return undefined;
-  holds(typeof value !== "object", "no list and no object becomes text", { param });
-  return String(value);
-}
-
-function filled(parts: Pieces, args: JsonObject): string | undefined {
-  let text = "";
-  for (const part of parts) {
-    const piece = typeof part === "string" ? part : textOf(args, part[0]);
-    if (piece === undefined) return undefined;
-    text += piece;
-  }
-  return text;
 }
 
 function checkTarget(request: HttpRequest, input: TemplateInput, args: JsonObject): void {
