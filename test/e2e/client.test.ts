@@ -142,6 +142,7 @@ test("every example of the client's README runs as written", { timeout: 90_000 }
   const expected = [
     /SF1234567890[^]*SF1234567890/,
     /#3[^]*(none|committed)/,
+    /false/,
     /order_id/,
     /new or changed: order_status/,
     /^/,
@@ -164,7 +165,7 @@ test("the example agent loop runs: an error is fed back and mended, output is st
   await using running = spawnScript(["clients/typescript/examples/agent-loop.ts", url], {});
   await running.waitFor(/The order: .*SF1234567890/);
   const output = running.output();
-  expect(output).toContain("10 functions for the model");
+  expect(output).toContain("11 functions for the model");
   expect(output).toMatch(/reads: .*order_id/);
   expect(output).toContain("orders #3");
 });
