@@ -85,7 +85,8 @@ export class Circuit implements Disposable {
     let ended = false;
     return {
       alive: () => {
-        if (probe && !ended && breaker === this.#breaker) this.#close();
+        // Once closed, it is for other attempts too to say how the upstream does, and may be open again by their faults.
+        if (probe && !ended && breaker === this.#breaker && breaker.halfOpen) this.#close();
       },
       end: (verdict) => {
         if (ended) return;

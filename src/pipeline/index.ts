@@ -24,6 +24,8 @@ export interface PipelineStepDeps {
   readonly changed?: (affected: Affected) => void;
   /** Most calls of each caller in a time, as it is in force. Absent: never a limit. */
   readonly rateLimit?: () => RateLimit | undefined;
+  /** A number from 0 to below 1, for the waits between attempts. Default `Math.random`. */
+  readonly random?: () => number;
 }
 
 /**
@@ -40,7 +42,8 @@ export interface PipelineStepDeps {
  * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
  * - faults stands where the upstream does, for everything around it.
  */
-export function createPipelineSteps({ checker, changed, rateLimit, faults }: PipelineStepDeps): readonly Step[] {
+export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
+  const { checker, changed, rateLimit, faults, random } = deps;
   const budgets = new RetryBudgets();
   return [
     auditStep,
@@ -49,7 +52,7 @@ export function createPipelineSteps({ checker, changed, rateLimit, faults }: Pip
     idempotencyFieldStep,
     reconcileStep,
     deadlineStep,
-    createRetryStep({ budgets }),
+    createRetryStep(random === undefined ? { budgets } : { budgets, random }),
     createHedgeStep(budgets),
     createCircuitBreakerStep((affected) => changed?.(affected)),
     createConcurrencyStep(),

@@ -113,10 +113,10 @@ async function* follow(
   };
   rpc.signal.addEventListener("abort", leave, { once: true });
   if (rpc.signal.aborted) leave();
+  const cutError = (): GatewayError => view.cut(rpc.signal);
   let over = false;
   try {
     const source = heartbeatMs === undefined ? reader : withTicks(reader, heartbeatMs, clock);
-    const cutError = (): GatewayError => view.cut(rpc.signal);
     for await (const item of eventsUntil(source, rpc.signal, clock, { graceMs: READER_GRACE_MS, cutError })) {
       if (item === TICK) {
         // Numbered like all else, so that a resumed stream has no gap; the reader finds it next.
@@ -132,6 +132,8 @@ async function* follow(
       yield joins ? view.joined(event) : event;
       return;
     }
+    // It was slow to come for the end, and nothing is kept for those who had to leave.
+    if (rpc.signal.aborted) throw cutError();
   } catch (error) {
     over = true;
     throw error;

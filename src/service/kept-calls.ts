@@ -169,7 +169,9 @@ export class KeptCalls implements AsyncDisposable {
     stream.timer?.[Symbol.dispose]();
     const before = stream.current;
     const attachment = this.#watched(stream, this.#attach(run, stream, after));
-    before?.leave({ reason: new GatewayError("CALL_CANCELLED", "the stream was resumed on another connection") });
+    const reason = new GatewayError("CALL_CANCELLED", "the stream was resumed on another connection");
+    // The call goes on, so its old reader cannot know what it does.
+    before?.leave({ reason, told: stream.view.cut(AbortSignal.abort(reason)) });
     stream.hold?.letGo(notResumed(stream.windowMs));
     stream.hold = undefined;
     return attachment;

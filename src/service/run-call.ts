@@ -50,8 +50,11 @@ export async function* runCall(
     if (event === TICK) yield { type: "heartbeat" };
     else if (event.type === "exchange") record.add(event.exchange);
     else if (event.type === "queue-leave") record.waited(event.waitedMs);
-    else if (event.type === "completed") yield record.end(event);
-    else yield event;
+    else if (event.type === "completed") {
+      yield record.end(event);
+      // A reader that asks for more after the deadline is not to hear of it.
+      return;
+    } else yield event;
   }
   record.refuseEndless();
 }

@@ -21,14 +21,25 @@ interface Timer {
 /**
  * Makes a clock whose `now()` begins at `startMs` (default 2026-01-01T00:00:00Z) and whose monotonic time begins at 0.
  * Timers run inside `advance` only, so a test decides when time passes.
+ *
+ * @param random decides which of those that fall due at the same time runs first; default: the oldest.
  */
-export function createFakeClock(startMs = Date.UTC(2026, 0, 1)): FakeClock {
+export function createFakeClock(startMs = Date.UTC(2026, 0, 1), random?: () => number): FakeClock {
   let elapsedMs = 0;
   const timers = new Set<Timer>();
 
   function next(): Timer | undefined {
     let first: Timer | undefined;
-    for (const timer of timers) if (first === undefined || timer.dueMs < first.dueMs) first = timer;
+    let ties = 1;
+    for (const timer of timers) {
+      if (first === undefined || timer.dueMs < first.dueMs) {
+        first = timer;
+        ties = 1;
+      } else if (timer.dueMs === first.dueMs && random !== undefined) {
+        ties += 1;
+        if (random() < 1 / ties) first = timer;
+      }
+    }
     return first;
   }
 

@@ -81,6 +81,18 @@ test("the first output of a stream closes it, and a break later counts", async (
   expect(circuit).toMatchObject({ state: "closed", faults: 1 });
 });
 
+test("a stream that closed it as the trial does not close it again once others have opened it", async () => {
+  const { clock, circuit } = make();
+  fail(circuit, 5);
+  await clock.advance(60_000);
+  const stream = admitted(circuit);
+  stream.alive();
+  fail(circuit, 5);
+  stream.alive();
+  expect(circuit.state).toBe("open");
+  expect(circuit.admit()).toBeUndefined();
+});
+
 test("what comes of attempts from before it opened counts no more", async () => {
   const { circuit, clock, states } = make(2);
   const early = [admitted(circuit), admitted(circuit), admitted(circuit)];

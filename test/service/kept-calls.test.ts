@@ -356,6 +356,19 @@ test("a resumed stream is sent away from its old connection", async () => {
   expect(contexts).toHaveLength(1);
 });
 
+test("who is sent away by a resumed stream is told that the call may yet take effect", async () => {
+  const { run, open } = gate();
+  const served = await serving(run);
+  const { tools } = grpcClients(served.url);
+  const old = tools.callStream({ invocation: { name: "pay" }, resumeWindow: WINDOW })[Symbol.asyncIterator]();
+  const { callId = "" } = startedOf([(await old.next()).value]) ?? {};
+  const resumed = collect(tools.callStream({ resume: { callId, afterSequence: 0n } }));
+  const failure = await failureOf(collect({ [Symbol.asyncIterator]: () => old }));
+  expect(failure).toMatchObject({ reason: "CALL_CANCELLED", detail: { effect: Effect.UNKNOWN } });
+  open();
+  await resumed;
+});
+
 test.each([
   ["invocation", { invocation: { name: "pay" }, resume: { callId: "x", afterSequence: 0n } }],
   ["resume.call_id", { resume: { callId: "", afterSequence: 0n } }],

@@ -1,0 +1,109 @@
+import type { Journal } from "./journal.ts";
+import { type Leg, operationOf, textOf } from "./leg.ts";
+import { type Attempt, pieceOf } from "./upstream.ts";
+
+type Breach = (promise: string, facts: string) => void;
+
+/** Holds what callers were told, and what upstreams did, against what was promised. For the end of a schedule. */
+export function checkOutcomes(
+  legs: readonly Leg[],
+  attempts: readonly Attempt[],
+  { journal, ledgerFailed }: { readonly journal: Journal; readonly ledgerFailed: boolean },
+): void {
+  const breach: Breach = (promise, facts) => journal.breach(promise, facts);
+  checkExecutions(attempts, breach);
+  const byId = new Map(attempts.map((attempt) => [attempt.id, attempt]));
+  for (const leg of legs) {
+    if (leg.end === undefined) breach("each caller has one end", `${leg.name} has none`);
+    checkText(leg, byId, breach);
+    checkEffect(leg, attempts, breach);
+  }
+  if (!ledgerFailed) checkMemory(legs, attempts, breach);
+}
+
+/** No operation is done twice. */
+function checkExecutions(attempts: readonly Attempt[], breach: Breach): void {
+  const done = new Map<string, Attempt[]>();
+  const operationOfKey = new Map<string, string>();
+  for (const attempt of attempts) {
+    const { operation, key, acted, tool } = attempt;
+    if (key !== undefined) {
+      const scoped = `${tool.definition.name} ${key} ${operation.startsWith("call") ? "" : operation}`;
+      if ((operationOfKey.get(scoped) ?? operation) !== operation) breach("a key is one operation's", attempt.id);
+      operationOfKey.set(scoped, operation);
+    }
+    if (acted) done.set(operation, [...(done.get(operation) ?? []), attempt]);
+  }
+  for (const [operation, acted] of done) {
+    const ids = acted.map(({ id }) => id).join(" ");
+    const effectClass = acted[0]?.tool.policy.effectClass;
+    if (effectClass === "write" && acted.length > 1) breach("no side effect twice", `${operation}: ${ids}`);
+    const keys = new Set(acted.map(({ key }) => key));
+    if (effectClass === "keyed" && (keys.size > 1 || keys.has(undefined))) {
+      breach("attempts share their key", `${operation}: ${[...keys].join(" ")}`);
+    }
+  }
+}
+
+/** What was read is the text of one attempt of this operation, from its beginning, and all of it where all went well. */
+function checkText(leg: Leg, attempts: ReadonlyMap<string, Attempt>, breach: Breach): void {
+  const { end } = leg;
+  const isWhole = end?.type === "completed" && end.failure === undefined;
+  const text = textOf(leg) + (isWhole ? end.text : "");
+  if (text === "" && !isWhole) return;
+  const id = /^\[(a\d+)\./.exec(text)?.[1];
+  const attempt = id === undefined ? undefined : attempts.get(id);
+  if (attempt === undefined) {
+    breach("text comes from an attempt", `${leg.name} ${text}`);
+    return;
+  }
+  const count = Math.max(1, attempt.pieces);
+  const all = Array.from({ length: count }, (_, i) => pieceOf(attempt.id, i)).join("");
+  if (isWhole ? text !== all : !all.startsWith(text)) {
+    breach("no text is lost, repeated or out of order", `${leg.name} has ${text} of ${all}`);
+  }
+  if (isWhole && !attempt.whole) breach("success is the upstream's word", `${leg.name} ${attempt.id}`);
+  if (attempt.operation !== operationOf(leg)) breach("an answer is the call's own", `${leg.name} ${attempt.id}`);
+}
+
+/** What was said of the effect is true. */
+function checkEffect(leg: Leg, attempts: readonly Attempt[], breach: Breach): void {
+  const { end } = leg;
+  if (end === undefined || end.type === "left" || leg.after !== undefined) return;
+  const effect = end.type === "completed" ? end.effect : end.error.effect;
+  const acted = attempts.filter((attempt) => attempt.acted);
+  if (effect === "none") {
+    const own = acted.filter(({ callId }) => callId === leg.callId);
+    if (own.length > 0) breach("`none` is true", `${leg.name} ${own.map(({ id }) => id).join(" ")} acted`);
+  }
+  const operation = operationOf(leg);
+  if (effect === "committed" && !acted.some((attempt) => attempt.operation === operation)) {
+    breach("`committed` is true", `${leg.name}: nothing acted for ${operation}`);
+  }
+}
+
+/** An answer that was given is given again, and its call is not made again. */
+function checkMemory(legs: readonly Leg[], attempts: readonly Attempt[], breach: Breach): void {
+  const answered = new Map<string, Leg>();
+  for (const leg of legs) {
+    const { end, caller } = leg;
+    if (end?.type !== "completed" || caller.requestId === undefined || end.replayed) continue;
+    if (end.failure !== undefined && end.effect === "none") continue;
+    const operation = operationOf(leg);
+    const before = answered.get(operation);
+    // Both read the same run where one goes on with the stream of the other.
+    if (before !== undefined && before.callId !== leg.callId)
+      breach("a call is answered once", `${before.name} ${leg.name}`);
+    answered.set(operation, leg);
+  }
+  for (const leg of legs) {
+    const first = answered.get(operationOf(leg));
+    if (first?.endMs === undefined || leg.beganMs <= first.endMs || leg.after !== undefined) continue;
+    const late = attempts.filter(({ callId }) => callId === leg.callId);
+    if (late.length > 0)
+      breach("an answered call is not made again", `${leg.name} ${late.map(({ id }) => id).join(" ")}`);
+    const { end } = leg;
+    if (end?.type === "completed" && !end.replayed) breach("an answered call is replayed", leg.name);
+    if (end?.type === "error" && end.error.reason === "OUTCOME_UNKNOWN") breach("no answer is forgotten", leg.name);
+  }
+}

@@ -1,0 +1,209 @@
+import type { EffectClass, GroupPolicy, ToolPolicy } from "../../src/core/step.ts";
+import type { ToolDefinition, ToolHints } from "../../src/core/tool.ts";
+import { makeTool, POLICY } from "../pipeline/fixtures.ts";
+import { createDice, type Dice } from "./dice.ts";
+
+/** How an attempt goes on after its request went out. */
+export type AttemptEnd =
+  | "ok"
+  | "unavailable"
+  | "rate-limited"
+  | "refused"
+  | "lost"
+  | "timeout"
+  | "unreachable"
+  | "no-connection"
+  | "hang"
+  | "breaks"
+  | "endless";
+
+/** What an upstream tends to do. */
+export interface Temper {
+  /** Shares of the ends other than `ok`. */
+  readonly faults: readonly (readonly [end: AttemptEnd, share: number])[];
+  readonly latencyMs: readonly [least: number, most: number];
+  /** Share of attempts that take no notice of their signal. */
+  readonly deaf: number;
+}
+
+/** A tool with its policies. */
+export interface SimulatedTool {
+  readonly definition: ToolDefinition;
+  readonly policy: ToolPolicy;
+  readonly temper: Temper;
+  /** Name of the parameter that takes the key. */
+  readonly idempotencyField: string | undefined;
+}
+
+/** How a caller parts from its stream. */
+export interface Leaving {
+  /** `cancel`: asked for. `lose`: its connection broke. `stop`: it reads no more, and the transport tells why later. */
+  readonly how: "cancel" | "lose" | "stop";
+  /** After it began. */
+  readonly afterMs: number;
+  /** When it comes back, where it can; absent: never. Negative: so long before it leaves, on another connection. */
+  readonly backAfterMs: number | undefined;
+}
+
+/** A caller and its one call. */
+export interface SimulatedCaller {
+  readonly atMs: number;
+  readonly tool: string;
+  readonly principal: string;
+  readonly requestId: string | undefined;
+  /** Value of the call's argument. */
+  readonly n: number;
+  readonly streams: boolean;
+  readonly timeoutMs: number | undefined;
+  readonly rpcTimeoutMs: number | undefined;
+  readonly resumeWindowMs: number | undefined;
+  readonly heartbeatMs: number | undefined;
+  /** Pause after each message. */
+  readonly pauseMs: number;
+  readonly leaving: Leaving | undefined;
+}
+
+/** Everything that happens from outside in one schedule. */
+export interface Scenario {
+  readonly seed: number;
+  readonly tools: readonly SimulatedTool[];
+  readonly callers: readonly SimulatedCaller[];
+  /** Share of the ledger store's operations that fail, and their longest time. */
+  readonly ledger: { readonly failing: number; readonly slowestMs: number };
+  /** Of one call's output. */
+  readonly kept: { readonly memoryBytes: number; readonly diskBytes: number; readonly streams: number };
+}
+
+/** The scenario of a seed. */
+export function makeScenario(seed: number): Scenario {
+  const dice = createDice(seed);
+  const groups = [undefined, makeGroup("g0", dice), makeGroup("g1", dice)] as const;
+  const tools = Array.from({ length: dice.between(1, 4) }, (_, i) =>
+    makeSimulatedTool(`t${i}`, dice.oneOf(groups), dice),
+  );
+  const spanMs = dice.oneOf([0, 50, 1_000, 20_000, 120_000]);
+  const callers = Array.from({ length: dice.oneOf([1, 3, 8, 16, 30]) }, () => makeCaller(tools, spanMs, dice));
+  const failing = dice.oneOf([0, 0, 0, 0.05, 0.3]);
+  return {
+    seed,
+    tools,
+    callers,
+    ledger: { failing, slowestMs: dice.oneOf([0, 0, 5, 200]) },
+    kept: {
+      memoryBytes: dice.oneOf([200, 2_000, 131_072]),
+      diskBytes: dice.oneOf([0, 2_000, 1_048_576]),
+      streams: dice.oneOf([1, 100]),
+    },
+  };
+}
+
+function makeGroup(name: string, dice: Dice): GroupPolicy {
+  return {
+    name,
+    maxParallelCalls: dice.oneOf([undefined, 1, 2, 5]),
+    rateLimit: dice.oneOf([undefined, undefined, { requests: 5, perMs: 1_000, burst: 5 }]),
+  };
+}
+
+const HINTS: Readonly<Record<EffectClass, ToolHints>> = {
+  read: { readOnly: true },
+  idempotent: { readOnly: false, idempotent: true },
+  keyed: { readOnly: false },
+  write: { readOnly: false },
+};
+
+function makeSimulatedTool(name: string, group: GroupPolicy | undefined, dice: Dice): SimulatedTool {
+  const effectClass = dice.oneOf<EffectClass>(["read", "idempotent", "keyed", "write", "write"]);
+  const totalMs = dice.oneOf([100, 2_000, 10_000, 60_000]);
+  const policy: ToolPolicy = {
+    ...POLICY,
+    totalMs,
+    effectClass,
+    upstream: dice.oneOf(["http://127.0.0.1:1", "http://127.0.0.1:2"]),
+    group,
+    retry: {
+      maxRetries: dice.oneOf([0, 1, 3, 8]),
+      backoff: dice.oneOf(["exponential", "linear", "fixed"]),
+      initialBackoffMs: dice.oneOf([1, 100, 1_000]),
+      maxBackoffMs: dice.oneOf([100, 5_000]),
+      budget: dice.oneOf([0.01, 0.2, 1]),
+    },
+    concurrencyLimit: dice.oneOf([undefined, 1, 2, 4]),
+    adaptiveConcurrency: dice.chance(0.15),
+    hedge: dice.oneOf([undefined, { after: { ms: dice.oneOf([5, 100]) }, max: dice.between(1, 3) }]),
+    circuitBreaker: dice.oneOf([
+      undefined,
+      {
+        failureThreshold: dice.oneOf([1, 2, 5]),
+        resetTimeoutMs: dice.oneOf([50, 1_000, 30_000]),
+        scope: dice.oneOf(["tool", "upstream"]),
+      },
+    ]),
+    queue: { maxLength: dice.oneOf([0, 1, 100]), maxWaitMs: dice.oneOf([10, 1_000, 30_000]) },
+    rateLimit: dice.oneOf([undefined, undefined, { requests: 10, perMs: 1_000, burst: dice.oneOf([1, 3]) }]),
+  };
+  const definition = makeTool({
+    name,
+    delivery: dice.oneOf(["conclusive", "incremental"]),
+    hints: HINTS[effectClass],
+    defaultTimeoutMs: totalMs,
+  });
+  const idempotencyField = effectClass === "keyed" ? "order_key" : undefined;
+  return { definition, policy, temper: makeTemper(dice), idempotencyField };
+}
+
+const FAULTS = [
+  "unavailable",
+  "rate-limited",
+  "refused",
+  "lost",
+  "timeout",
+  "unreachable",
+  "no-connection",
+  "hang",
+  "breaks",
+  "endless",
+] as const;
+
+function makeTemper(dice: Dice): Temper {
+  const share = dice.oneOf([0, 0.05, 0.3, 0.8]);
+  const kinds = dice.chance(0.4) ? FAULTS : Array.from({ length: dice.between(1, 2) }, () => dice.oneOf(FAULTS));
+  return {
+    faults: kinds.map((end) => [end, share / kinds.length]),
+    latencyMs: dice.oneOf([
+      [0, 0],
+      [1, 20],
+      [50, 500],
+      [1_000, 8_000],
+    ]),
+    deaf: dice.oneOf([0, 0, 0.1, 0.5]),
+  };
+}
+
+function makeCaller(tools: readonly SimulatedTool[], spanMs: number, dice: Dice): SimulatedCaller {
+  const tool = tools[dice.between(0, tools.length - 1)]?.definition.name ?? "";
+  const streams = dice.chance(0.7);
+  return {
+    // A coarse grid, so that much happens at the same time.
+    atMs: Math.round((dice.roll() * spanMs) / 10) * 10,
+    tool,
+    principal: dice.oneOf(["ann", "ann", "bob"]),
+    requestId: dice.chance(0.6) ? `k${dice.between(0, 3)}` : undefined,
+    n: dice.chance(0.95) ? 1 : 2,
+    streams,
+    timeoutMs: dice.oneOf([undefined, undefined, 50, 1_000, 30_000]),
+    rpcTimeoutMs: dice.oneOf([undefined, undefined, 70, 5_000]),
+    resumeWindowMs: streams ? dice.oneOf([undefined, 100, 20_000]) : undefined,
+    heartbeatMs: streams ? dice.oneOf([0, 0, 100, 15_000]) : undefined,
+    pauseMs: streams ? dice.oneOf([0, 0, 0, 30, 700]) : 0,
+    leaving: dice.chance(0.35) ? makeLeaving(dice) : undefined,
+  };
+}
+
+function makeLeaving(dice: Dice): Leaving {
+  return {
+    how: dice.oneOf(["cancel", "lose", "lose", "stop"]),
+    afterMs: dice.oneOf([0, dice.between(1, 100), dice.between(100, 5_000)]),
+    backAfterMs: dice.oneOf([undefined, 0, 50, 3_000, -20]),
+  };
+}
