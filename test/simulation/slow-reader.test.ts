@@ -7,7 +7,7 @@ import { createWorld, createWorldParts } from "./world.ts";
 /** One caller that reads a message each 700 ms, of a tool whose upstream answers after 110 ms and ignores its signal. */
 async function readSlowly(changes: Partial<SimulatedCaller>, seed = 1) {
   const tool = {
-    definition: makeTool({ name: "pay", delivery: "incremental" }),
+    definition: makeTool({ name: "pay", delivery: changes.requestId === undefined ? "conclusive" : "incremental" }),
     policy: POLICY,
     temper: { faults: [], latencyMs: [110, 110], deaf: 1 },
     idempotencyField: undefined,
