@@ -143,7 +143,11 @@ function entriesOf(word: Pieces, args: JsonObject): readonly string[] {
 }
 
 function checkShell({ file, args: list }: ProgramCall, input: ScriptInput, args: JsonObject): void {
-  const { stdout, stderr, status, error } = spawnSync(file, list, { encoding: "utf8", env: { HOME: "/nowhere" }, cwd: "/" });
+  const { stdout, stderr, status, error } = spawnSync(file, list, {
+    encoding: "utf8",
+    env: { HOME: "/nowhere" },
+    cwd: "/",
+  });
   // More than the system hands to a program: the call is refused when it is started.
   if (error !== undefined && "code" in error && error.code === "E2BIG") return;
   const expected = input.words.map((word) => `${filled(word, args) ?? ""}\u0001`).join("");
