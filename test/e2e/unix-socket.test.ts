@@ -53,7 +53,8 @@ describe.skipIf(process.platform === "win32")("a gateway on a Unix socket", () =
         const [page] = await collect(createToolgateClient(transport).listPages());
         expect(page?.tools).toEqual([]);
       }
-      const second = await toolgate(["serve", "--config", join(folder, "gateway.yaml")], { env: { HOME: folder } });
+      const again = ["serve", "--config", join(folder, "gateway.yaml"), "--state", join(folder, "other-state")];
+      const second = await toolgate(again, { env: { HOME: folder } });
       expect(second).toMatchObject({
         code: 1,
         stderr: `error: cannot listen on unix:${socket}: another gateway listens there: stop it, or take another path\n`,
