@@ -72,13 +72,13 @@ interface Reloading extends Pick<Serving, "read" | "host"> {
 async function watchSettings(
   path: string | undefined,
   { gateway, logger, host, read, ...start }: Reloading,
-): Promise<AsyncDisposableStack> {
-  const used = new AsyncDisposableStack();
+): Promise<AsyncDisposable> {
   let { level } = start;
   if (path === undefined) {
     // Without a listener the signal would end the process.
-    used.use(host.onReload(() => logger.info("settings-reload-skipped", { reason: "there is no file of settings" })));
-    return used;
+    const skip = (): void => logger.info("settings-reload-skipped", { reason: "there is no file of settings" });
+    const ears = host.onReload(skip);
+    return { [Symbol.asyncDispose]: async () => ears[Symbol.dispose]() };
   }
   const watch = await SettingsWatch.start({
     path,
@@ -96,9 +96,13 @@ async function watchSettings(
       });
     },
   });
-  used.use(watch);
-  used.use(host.onReload(() => watch.reload()));
-  return used;
+  const ears = host.onReload(() => watch.reload());
+  return {
+    [Symbol.asyncDispose]: async () => {
+      ears[Symbol.dispose]();
+      await watch[Symbol.asyncDispose]();
+    },
+  };
 }
 
 async function startGateway(start: () => Promise<RunningGateway>, config: GatewayConfig): Promise<RunningGateway> {
