@@ -302,9 +302,10 @@ test("streams whose windows are shut hold one message each, and are freed when t
 test("answers that their caller does not take are given up, and never more than so many are kept", async () => {
   const { peakBytes } = await attack(async (hold) => {
     const [raw] = await sockets(hold, 1, preface(NO_WINDOW));
-    // 700 KB each, and three times that in memory: 120 MB and more in all.
-    for (let i = 0; i < 60; i++) raw?.socket.write(grpcRequest(CALL, 1 + 2 * i, callRequest("big")));
+    // 700 KB each, and three times that in memory: 420 MB and more in all.
+    for (let i = 0; i < 200; i++) raw?.socket.write(grpcRequest(CALL, 1 + 2 * i, callRequest("big")));
     await expect.poll(async () => (await door.state()).leases, PATIENT).toBe(0);
   });
-  expect(peakBytes).toBeLessThan(90 * MIB);
+  // Without the bound it is 450 MiB and more; with it some 130, most of it garbage that was not collected yet.
+  expect(peakBytes).toBeLessThan(240 * MIB);
 });
