@@ -19,6 +19,7 @@ import type { ComposeTool } from "../../src/registry/open-tool.ts";
 import { createToolRegistry, type Registry, type RegistryDeps } from "../../src/registry/tool-registry.ts";
 import { createMemoryRegistrations } from "../../src/stores/memory-registrations.ts";
 import type { FakeClock } from "../core/fake-clock.ts";
+import { POLICY } from "../pipeline/fixtures.ts";
 
 export { ANONYMOUS };
 
@@ -141,20 +142,7 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       maxLength: 1000,
       truncation: "head",
     },
-    policy: {
-      totalMs: 60_000,
-      timeouts: { connectMs: 1, readMs: 1, idleMs: 1 },
-      effectClass: "write",
-      upstream: "http://127.0.0.1:1",
-      group: undefined,
-      retry: { maxRetries: 0, backoff: "exponential", initialBackoffMs: 1_000, maxBackoffMs: 30_000, budget: 0.2 },
-      concurrencyLimit: undefined,
-      hedge: undefined,
-      circuitBreaker: { failureThreshold: 5, resetTimeoutMs: 60_000, scope: "tool" },
-      adaptiveConcurrency: false,
-      queue: { maxLength: 1_000, maxWaitMs: 30_000 },
-      rateLimit: undefined,
-    },
+    policy: { ...POLICY, timeouts: { connectMs: 1, readMs: 1, idleMs: 1 }, upstream: "http://127.0.0.1:1" },
     stepConfigs: new Map(),
     contractDigest: contractDigestOf(tool),
     digest: createHash("sha256")
