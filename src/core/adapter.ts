@@ -74,13 +74,22 @@ export interface AdapterDeps {
   changed(): void;
 }
 
-/** A tool that an upstream offers. */
+/** A tool that a server offers, as the server describes it: nothing in it has been checked. */
 export interface UpstreamTool {
+  /** The server's own name, and what `ToolCall.tool` is for its calls. */
   readonly name: string;
+  readonly title: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
   readonly outputSchema: JsonObject | undefined;
   readonly hints: ToolHints;
+}
+
+/** What a server offers now. Replaced as a whole, never edited. */
+export interface Offer {
+  readonly tools: readonly UpstreamTool[];
+  /** Tools that the adapter itself had to leave out, and what an operator should know of the list. */
+  readonly notes: readonly { readonly tool: string | undefined; readonly message: string }[];
 }
 
 /** What a probe found. */
@@ -102,8 +111,11 @@ export interface ExplainedSetting {
 export interface Upstream extends AsyncDisposable {
   /** Whether a call has a chance now; cheap, called on every List. */
   availability(): Availability;
-  /** The tools behind it: for a declared tool, itself. */
-  discover(signal: AbortSignal): Promise<readonly UpstreamTool[]>;
+  /**
+   * Of a kind that `offers`: the tools behind it as last heard; undefined while nothing was heard of them yet. Cheap.
+   * Another object means another offer; `AdapterDeps.changed` tells of it.
+   */
+  offer?(): Offer | undefined;
   readonly invoke: Invoke;
   /** Looks whether the upstream can be reached, without effect on it. Never throws but for the signal's reason. */
   probe(signal: AbortSignal): Promise<ProbeReport>;
@@ -112,6 +124,8 @@ export interface Upstream extends AsyncDisposable {
 /** A kind of tool. `C` is its parsed configuration. */
 export interface Adapter<C = unknown> {
   readonly kind: ToolKind;
+  /** The declaration names a server, whose tools become `server/tool` each. Absent: it is a tool itself. */
+  readonly offers?: true;
   /**
    * JSON Schema (an object with `properties`) of the keys this kind adds to a declaration. A key marked
    * `"x-not-supported": true` is known and refused as not supported yet.

@@ -71,7 +71,6 @@ function demoUpstream(fields: ReadonlyMap<string, string>, deps: AdapterDeps): D
     report: { ok: true, message: "reached", mend: "" },
     changed: () => deps.changed(),
     availability: () => upstream.state,
-    discover: async () => [],
     probe: async () => upstream.report,
     async *invoke() {
       if (upstream.disposals > 0) throw new Error("called after it was disposed");

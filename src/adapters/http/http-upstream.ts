@@ -1,4 +1,4 @@
-import type { AdapterDeps, ProbeReport, Upstream, UpstreamTool } from "../../core/adapter.ts";
+import type { AdapterDeps, ProbeReport, Upstream } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { Availability } from "../../core/tool.ts";
@@ -32,11 +32,6 @@ export class HttpUpstream implements Upstream {
   /** Tells the registry too when a secret came or went since it was looked last. */
   availability(): Availability {
     return this.#secrets.unavailable() ?? { state: "ready", reason: "" };
-  }
-
-  discover(): Promise<readonly UpstreamTool[]> {
-    const { name, description, inputSchema, outputSchema, hints } = this.#config.tool;
-    return Promise.resolve([{ name, description, inputSchema, outputSchema, hints }]);
   }
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {

@@ -1,4 +1,4 @@
-import type { AdapterDeps, ProbeReport, Upstream, UpstreamTool } from "../../core/adapter.ts";
+import type { AdapterDeps, ProbeReport, Upstream } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { raceSignal } from "../../core/signal.ts";
@@ -54,11 +54,6 @@ export class ScriptUpstream implements Upstream {
     if (missing !== undefined || this.#problem === undefined) return missing ?? { state: "ready", reason: "" };
     const { message, mend } = this.#problem;
     return { state: "unavailable", reason: `the program cannot be started: ${message}`, mend };
-  }
-
-  discover(): Promise<readonly UpstreamTool[]> {
-    const { name, description, inputSchema, outputSchema, hints } = this.#config.tool;
-    return Promise.resolve([{ name, description, inputSchema, outputSchema, hints }]);
   }
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {

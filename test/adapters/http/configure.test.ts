@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { httpAdapter } from "../../../src/adapters/http/index.ts";
 import type { JsonObject } from "../../../src/core/json.ts";
-import { configure, openTool, problemsOf, type ToolOptions } from "./fixture.ts";
+import { configure, problemsOf, type ToolOptions } from "./fixture.ts";
 
 const TEXT: JsonObject = { type: "string" };
 
@@ -268,10 +268,4 @@ test("the explanation shows where things go, and no header value [K-D05]", async
     "pool.max_waiting": "1024",
     "pool.max_idle": "256",
   });
-});
-
-test("a declared tool discovers itself", async () => {
-  await using tool = await openTool({ keys: { endpoint: "http://127.0.0.1/" }, hints: { readOnly: true } });
-  const found = await tool.discover(new AbortController().signal);
-  expect(found).toMatchObject([{ name: "order_status", description: "Looks an order up", hints: { readOnly: true } }]);
 });
