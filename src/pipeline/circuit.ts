@@ -19,8 +19,11 @@ export interface CircuitOptions {
 
 /** The right to make one attempt. It ends once; what an attempt shows after its circuit has moved on counts no more. */
 export interface Permit {
-  /** The first output of the attempt is there: where it is the one that tries the upstream, that is enough. */
-  alive(): void;
+  /**
+   * The first output of the attempt is there: where it is the one that tries the upstream, that is enough, and closes the
+   * circuit. Returns whether it did.
+   */
+  alive(): boolean;
   end(verdict: Verdict): void;
 }
 
@@ -86,7 +89,9 @@ export class Circuit implements Disposable {
     return {
       alive: () => {
         // Once closed, it is for other attempts too to say how the upstream does, and may be open again by their faults.
-        if (probe && !ended && breaker === this.#breaker && breaker.halfOpen) this.#close();
+        const closes = probe && !ended && breaker === this.#breaker && breaker.halfOpen;
+        if (closes) this.#close();
+        return closes;
       },
       end: (verdict) => {
         if (ended) return;

@@ -250,6 +250,24 @@ test("opening and closing are on record", async () => {
   ]);
 });
 
+test("the first output of the attempt that tries the upstream is on record as what closed the circuit", async () => {
+  const bench = new Bench();
+  await bench.run(times(5, DOWN));
+  await bench.clock.advance(60_000);
+  const interceptor = bench.step.compile(makeTool(), bench.policy(), { clock: bench.clock }, undefined);
+  const streams: Invoke = async function* () {
+    yield { type: "upstream-delta", text: "alive" };
+    yield RESULT;
+  };
+  const context = makeContext({ logger: recordingLogger(bench.lines) });
+  const probe = interceptor?.(makeCall(), context, streams)[Symbol.asyncIterator]();
+  await probe?.next();
+  const messages = (): string[] => bench.lines.map(({ message }) => message);
+  expect(messages()).toEqual(["circuit-open", "circuit-close"]);
+  while ((await probe?.next())?.done !== true);
+  expect(messages()).toEqual(["circuit-open", "circuit-close"]);
+});
+
 test("a new version of a tool goes on with its circuit, unless its upstream or these settings are others", async () => {
   const bench = new Bench();
   await bench.run(times(5, DOWN));

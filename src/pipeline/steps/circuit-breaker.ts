@@ -1,7 +1,8 @@
 import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import { GatewayError } from "../../core/errors.ts";
-import type { Affected, Step } from "../../core/step.ts";
+import { type LinkedSignal, linkSignals } from "../../core/signal.ts";
+import type { Affected, Step, ToolPolicy } from "../../core/step.ts";
 import type { Availability } from "../../core/tool.ts";
 import type { Circuit } from "../circuit.ts";
 import { type CircuitSubject, Circuits, subjectOf } from "../circuits.ts";
@@ -12,20 +13,23 @@ const PROBE_WAIT_MS = 1_000;
 
 /**
  * Keeps attempts from an upstream that has failed so many times in a row: they end at once with CIRCUIT_OPEN, which
- * says why and when the next one is made. `changed` is told whenever tools have another availability by it.
+ * says why and when the next one is made; so do those that wait for their turn when it comes to that. `changed` is told
+ * whenever tools have another availability by it.
  */
 export function createCircuitBreakerStep(changed: (affected: Affected) => void): Step {
   const circuits = new Circuits(({ policy, tool, upstream }) =>
     changed(policy.scope === "tool" ? { tool } : { upstream }),
   );
+  const lines = new Lines();
   return {
     name: "circuit-breaker",
     scope: "attempt",
     compile(tool, policy, { clock }) {
       const subject = subjectOf(tool.name, policy);
       if (subject === undefined) return undefined;
+      const parts = { circuits, lines, waits: mayWait(policy), subject, clock };
       return (call, context, next) =>
-        call.validateOnly ? next(call, context) : guarded({ circuits, subject, clock, call, context, next });
+        call.validateOnly ? next(call, context) : guarded({ ...parts, call, context, next });
     },
     availability(tool, policy) {
       const subject = circuits.size === 0 ? undefined : subjectOf(tool, policy);
@@ -39,8 +43,45 @@ export function createCircuitBreakerStep(changed: (affected: Affected) => void):
   };
 }
 
+/** Whether the tool's attempts may have to wait in line. */
+function mayWait({ concurrencyLimit, adaptiveConcurrency, group }: ToolPolicy): boolean {
+  return concurrencyLimit !== undefined || adaptiveConcurrency || group?.maxParallelCalls !== undefined;
+}
+
+/** An attempt that waits in line behind a circuit, as long as it does. */
+interface Place extends LinkedSignal {
+  /** Why it must not go out any more. */
+  turnedAway: GatewayError | undefined;
+}
+
+/** The attempts that wait in line, by their circuit. */
+class Lines {
+  readonly #places = new Map<string, Map<Place, CircuitSubject>>();
+
+  enter(subject: CircuitSubject, place: Place): void {
+    const places = this.#places.get(subject.key) ?? new Map<Place, CircuitSubject>();
+    this.#places.set(subject.key, places.set(place, subject));
+  }
+
+  leave({ key }: CircuitSubject, place: Place): void {
+    const places = this.#places.get(key);
+    if (places?.delete(place) === true && places.size === 0) this.#places.delete(key);
+  }
+
+  /** The circuit has opened: nobody who waits behind it goes out. */
+  turnAway({ key }: CircuitSubject, circuit: Circuit): void {
+    for (const [place, subject] of this.#places.get(key) ?? []) {
+      place.turnedAway ??= circuitOpen(subject, circuit);
+      place.abort(place.turnedAway);
+    }
+  }
+}
+
 interface Guarded {
   readonly circuits: Circuits;
+  readonly lines: Lines;
+  /** Whether the tool's attempts may have to wait in line. */
+  readonly waits: boolean;
   readonly subject: CircuitSubject;
   readonly clock: Clock;
   readonly call: ToolCall;
@@ -49,16 +90,16 @@ interface Guarded {
 }
 
 async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, undefined> {
-  const { circuits, subject, clock, call, context, next } = parts;
+  const { circuits, subject, clock, call, context, next, waits } = parts;
   const passage = circuits.enter(subject);
   if (passage.circuit !== undefined && passage.permit === undefined) throw circuitOpen(subject, passage.circuit);
   let verdict: Verdict = "nothing";
   try {
-    for await (const event of next(call, context)) {
+    for await (const event of waits ? inLine(parts) : next(call, context)) {
       if (event.type === "upstream-result") verdict = verdictOfResult(event.result);
       else if (event.type === "upstream-delta") {
         verdict = "answered";
-        passage.permit?.alive();
+        if (passage.permit?.alive() === true) record(parts, "closed");
       }
       yield event;
     }
@@ -72,12 +113,34 @@ async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, und
   }
 }
 
-function record({ circuits, subject, context }: Guarded, state: Circuit["state"]): void {
+/** The attempt's events, which end at once where the circuit opens while it waits for its turn. */
+async function* inLine(parts: Guarded): AsyncGenerator<UpstreamEvent, void, undefined> {
+  const { lines, subject, call, context, next } = parts;
+  using link = linkSignals(context.signal);
+  const place: Place = { ...link, turnedAway: undefined };
+  try {
+    for await (const event of next(call, { ...context, signal: link.signal })) {
+      if (event.type === "queue-enter") lines.enter(subject, place);
+      yield event;
+      if (event.type !== "queue-leave") continue;
+      lines.leave(subject, place);
+      // It had its turn at the moment the circuit opened.
+      if (place.turnedAway !== undefined) throw place.turnedAway;
+    }
+  } catch (thrown) {
+    throw place.turnedAway ?? thrown;
+  } finally {
+    lines.leave(subject, place);
+  }
+}
+
+function record({ circuits, lines, subject, context }: Guarded, state: Circuit["state"]): void {
   const { tool, upstream, policy } = subject;
   const circuit = circuits.of(subject);
   const facts = { tool, upstream, scope: policy.scope, callId: context.callId };
   if (state === "closed") context.logger.info("circuit-close", facts);
   if (state !== "open" || circuit === undefined) return;
+  lines.turnAway(subject, circuit);
   const { faults, lastFault, retryInMs } = circuit;
   context.logger.warn("circuit-open", { ...facts, faults, lastFault: lastFault.words, retryInMs });
 }
