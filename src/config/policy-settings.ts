@@ -33,7 +33,7 @@ export const POLICY_SETTINGS = {
   "retry.max_backoff": duration(
     "30s",
     [1, HOUR],
-    "Longest wait before any retry, also where the upstream asks for a longer one.",
+    "Longest wait before any retry; where the upstream asks for a longer one, nothing is tried again.",
   ),
   "retry.budget": {
     schema: {

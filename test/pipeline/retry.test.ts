@@ -154,7 +154,7 @@ test("linear back-off grows by the first wait, fixed back-off not at all and wit
   expect(fixed.startedAtMs).toEqual([0, 1_000, 2_000, 3_000]);
 });
 
-test("what the upstream asks for is waited, where it is longer and within the longest wait [U-D09]", async () => {
+test("what the upstream asks for is waited where it is longer, and where it is too long nothing is tried again [U-D09]", async () => {
   const asked = async (retryAfterMs: number): Promise<number | undefined> => {
     const bench = new Bench();
     await bench.run([[answered(429, "none", { retryAfterMs })], [RESULT]]);
@@ -162,7 +162,15 @@ test("what the upstream asks for is waited, where it is longer and within the lo
   };
   expect(await asked(2_000)).toBe(2_000);
   expect(await asked(0)).toBe(1_000);
-  expect(await asked(86_400_000)).toBe(30_000);
+  expect(await asked(30_000)).toBe(30_000);
+  expect(await asked(30_001)).toBeUndefined();
+  const bench = new Bench();
+  const outcome = await bench.run([[answered(429, "none", { retryAfterMs: 86_400_000 })], [RESULT]]);
+  expect(resultOf(outcome).failure).toMatchObject({ message: "HTTP 429", retryAfterMs: 86_400_000 });
+  expect(bench.lines.at(-1)).toMatchObject({
+    message: "tool-call-retry-withheld",
+    fields: { why: "retry-after", attempt: 1, waitMs: 86_400_000 },
+  });
 });
 
 interface Case {

@@ -27,8 +27,8 @@ const NOT_ATTEMPTED: ReadonlySet<ErrorReason> = new Set([
 
 /**
  * Tries a call again after a fault that may pass, where that is safe: surely nothing happened, or a second run of the
- * tool does no harm. Never once output was given on, never beyond the deadline: a wait that does not fit before it is
- * not begun. Waits hold nothing; all retries of an upstream share a budget. A call that was tried more than once says
+ * tool does no harm. Never once output was given on, never beyond the deadline, never before the upstream wants to be
+ * asked again: a wait that does not fit before the deadline, or below the longest wait, is not begun. Waits hold nothing; all retries of an upstream share a budget. A call that was tried more than once says
  * so in its result (`attempts`) or its error (metadata `attempts`), and each retry is on record as `tool-call-retry`.
  */
 export function createRetryStep({ budgets, random = Math.random }: RetryStepDeps): Step {
@@ -104,11 +104,14 @@ function waitBeforeNext(parts: Retried, outcome: Outcome, attempt: number): numb
   const { retry, upstream, effectClass } = policy;
   if (attempt > retry.maxRetries || outcome.delivered || context.signal.aborted) return undefined;
   if (!mayPass(outcome) || !isSafe(outcome, effectClass)) return undefined;
-  const waitMs = waitOf(retry, attempt, { asked: outcome.result?.failure?.retryAfterMs, random: parts.random });
+  const asked = outcome.result?.failure?.retryAfterMs ?? 0;
+  const waitMs = waitOf(retry, attempt, { asked, random: parts.random });
   const facts = { callId: context.callId, tool: parts.tool, attempt, waitMs: Math.round(waitMs), ...causeOf(outcome) };
   const withheld = (why: string): undefined => {
     context.logger.info("tool-call-retry-withheld", { ...facts, why });
   };
+  // Sooner than it asks the upstream would only refuse again.
+  if (asked > retry.maxBackoffMs) return withheld("retry-after");
   if (clock.now() + waitMs >= context.deadlineMs) return withheld("deadline");
   if (!budgets.take(upstream, retry.budget, clock)) return withheld("budget");
   context.logger.info("tool-call-retry", facts);
@@ -126,18 +129,18 @@ function isSafe({ result, error }: Outcome, effectClass: EffectClass): boolean {
   return effectClass !== "write" || (error ?? result).effect === "none";
 }
 
-/** The wait before a retry, counted from 1, within its bounds. What the upstream asks for counts where it is longer. */
+/** The wait before a retry, counted from 1. What the upstream asks for counts where it is longer. */
 function waitOf(
   { backoff, initialBackoffMs, maxBackoffMs }: RetryPolicy,
   retry: number,
-  { asked = 0, random }: { readonly asked: number | undefined; readonly random: () => number },
+  { asked, random }: { readonly asked: number; readonly random: () => number },
 ): number {
   const growth = { exponential: 2 ** (retry - 1), linear: retry, fixed: 1 }[backoff];
   const longest = Math.min(initialBackoffMs * growth, maxBackoffMs);
   // A random part of the whole spreads callers that failed together best.
   // Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/.
   const own = backoff === "fixed" ? longest : longest * random();
-  return Math.min(Math.max(own, asked), maxBackoffMs);
+  return Math.max(own, asked);
 }
 
 function causeOf({ result, error }: Outcome): LogFields {
