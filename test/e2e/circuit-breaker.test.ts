@@ -199,6 +199,18 @@ test("an open circuit outlives a reload that does not touch it, and not one of i
   expect(await outcomeOf(setting)).toBe("UPSTREAM_STATUS");
 });
 
+/** How long the command line stays after its output: the best of three, since what keeps it keeps it every time. */
+async function lingersMs(port: number): Promise<number> {
+  const env = { TOOLGATE_ADDRESS: `127.0.0.1:${port}` };
+  let best = Number.POSITIVE_INFINITY;
+  for (let i = 0; i < 3 && best >= 1_000; i++) {
+    const { stderr, lingeredMs } = await toolgate(["tool", "call", "one"], { env });
+    expect(stderr).toContain("CIRCUIT_OPEN");
+    best = Math.min(best, lingeredMs);
+  }
+  return best;
+}
+
 test("gateways that were stopped leave no timer of their circuits behind, and the command line ends by itself [R-D04]", async () => {
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
@@ -207,10 +219,7 @@ test("gateways that were stopped leave no timer of their circuits behind, and th
     await inTurn(setting, 1);
     expect(await stateOf(setting)).toBe(ToolState.UNAVAILABLE);
     if (i > 0) continue;
-    const env = { TOOLGATE_ADDRESS: `127.0.0.1:${setting.gateway.port}` };
-    const { stderr, lingeredMs } = await toolgate(["tool", "call", "one"], { env });
-    expect(stderr).toContain("CIRCUIT_OPEN");
-    expect(lingeredMs).toBeLessThan(5_000);
+    expect(await lingersMs(setting.gateway.port)).toBeLessThan(1_000);
   }
   await expect.poll(timers).toBeLessThanOrEqual(before);
 });

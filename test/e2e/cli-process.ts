@@ -8,7 +8,7 @@ export interface Ended {
   readonly code: number | string;
   readonly stdout: string;
   readonly stderr: string;
-  /** From the last output on stdout to the end, in milliseconds. */
+  /** From the last output to the end, in milliseconds. */
   readonly lingeredMs: number;
 }
 
@@ -46,7 +46,7 @@ export function startToolgate(argv: readonly string[], setup: CliSetup = {}): Cl
   for (const name of ["stdout", "stderr"] as const) {
     child[name].setEncoding("utf8").on("data", (piece: string) => {
       text[name] += piece;
-      if (name === "stdout") lastOutput = performance.now();
+      lastOutput = performance.now();
       heard.dispatchEvent(new Event("output"));
     });
   }
