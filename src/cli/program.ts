@@ -125,6 +125,11 @@ function addCall(tool: Command, actions: Actions): void {
     .option("--explain", "also print the upstream's address, headers and status")
     .option("--validate-only", "check the call but do not reach the upstream")
     .option("--timeout <duration>", "longest time, such as 10s or 1m30s", duration)
+    .option(
+      "--request-id <key>",
+      "a key of yours: however often it is called with it, the call counts once",
+      requestKey,
+    )
     .action((name: string, flags: CallFlags, command: Command) =>
       actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
         const { param = [], timeout, ...rest } = flags;
@@ -223,6 +228,12 @@ function addDoctor(program: Command, actions: Actions): void {
 
 function collect(value: string, before: readonly string[] = []): string[] {
   return [...before, value];
+}
+
+/** An empty one, such as a variable that is not set, would be none, and the call could count twice. */
+function requestKey(text: string): string {
+  if (/^[\x21-\x7e]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError("It takes 1 to 64 visible ASCII characters, such as a UUID.");
 }
 
 function duration(text: string): number {

@@ -198,6 +198,33 @@ test("tool call converts params by the tool's schema and prints the structured r
   expect(ran).toEqual({ code: 0, stdout: '{\n  "id": 9007199254740993,\n  "状态": "shipped"\n}\n', stderr: "" });
 });
 
+test("tool call --request-id sends the key, and an answer that an earlier call had is said to be one", async () => {
+  const sent: (string | undefined)[] = [];
+  const gateway: FakeServices["gateway"] = {
+    get: () => ({ tool: ORDER_STATUS }),
+    call: ({ invocation }) => {
+      sent.push(invocation?.requestId);
+      return { callId: "c1", result: { structuredJson: "1" }, stats: { attempts: 1, replayed: sent.length > 1 } };
+    },
+  };
+  const command = ["tool", "call", "order_status", "--json", "{}", "--request-id", "refund-1"];
+  const first = await run({ gateway }, command);
+  expect(first).toEqual({ code: 0, stdout: "1\n", stderr: "" });
+  const second = await run({ gateway }, command);
+  expect(second).toEqual({
+    code: 0,
+    stdout: "1\n",
+    stderr: "this is the answer of the call that had this --request-id first\n",
+  });
+  expect(sent).toEqual(["refund-1", "refund-1"]);
+});
+
+test.for(["", "has space", "x".repeat(65), "ключ"])("tool call refuses %j as --request-id", async (key) => {
+  const refused = await runInProcess(["tool", "call", "t", "--request-id", key]);
+  expect(refused).toMatchObject({ code: 2, stdout: "" });
+  expect(refused.stderr).toContain("It takes 1 to 64 visible ASCII characters, such as a UUID.");
+});
+
 test("tool call --explain prints address, masked headers, status and the normalised body [S2-87]", async () => {
   const ran = await run(
     answering({

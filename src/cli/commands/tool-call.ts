@@ -16,6 +16,8 @@ export interface CallCommandOptions extends GivenArguments {
   readonly explain?: boolean;
   readonly validateOnly?: boolean;
   readonly timeoutMs?: number | undefined;
+  /** Key of the call: with the same one it counts once. */
+  readonly requestId?: string;
 }
 
 /** Calls a tool and prints what it gave. */
@@ -34,6 +36,7 @@ export async function callTool(name: string, options: CallCommandOptions, contex
     validateOnly: options.validateOnly,
     // Without --timeout the tool's own limit counts, which may be longer than the client's default.
     timeoutMs: options.timeoutMs ?? Number.POSITIVE_INFINITY,
+    requestId: options.requestId,
     signal: context.signal,
   };
   if (options.stream !== true) {
@@ -67,6 +70,7 @@ async function printOutcome(outcome: CallOutcome, options: CallCommandOptions, c
   if (outcome.explanation !== undefined) printExplanation(outcome.explanation, err);
   await out.write(resultText(outcome), context.signal);
   printVerdict(outcome, err);
+  if (outcome.replayed) err.line(err.paint("dim", "this is the answer of the call that had this --request-id first"));
   if (options.validateOnly === true) err.line("the arguments are valid; the upstream was not reached");
   if (options.explain === true) err.line(err.paint("dim", statsLine(outcome)));
 }
