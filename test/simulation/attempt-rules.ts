@@ -22,6 +22,11 @@ export function checkAttempt(
   const { definition, policy } = tool;
   const breach = (promise: string, facts = ""): void => journal.breach(promise, `${id} of ${callId} ${facts}`);
   if (clock.now() > context.deadlineMs) breach("no attempt after the deadline");
+  if (attempt.key !== undefined && attempt.key !== (context.key?.value ?? callId)) {
+    breach("each attempt has the key of its call", attempt.key);
+  }
+  const beside = [...running].find((each) => each.operation === attempt.operation && each.callId !== callId);
+  if (beside !== undefined && !beside.signal.aborted) breach("what runs already is joined", beside.id);
   if (attempt.keyed && policy.effectClass !== "read" && !claimed.has(attempt.operation)) {
     breach("a call is on record before it goes out");
   }
@@ -59,6 +64,6 @@ function checkRetry(
   const [only] = last;
   if (last.length !== 1 || only?.endMs === undefined) return;
   const own = retry.backoff === "fixed" ? retry.initialBackoffMs : 0;
-  const waitMs = Math.min(Math.max(own, only.askedMs), retry.maxBackoffMs);
+  const waitMs = Math.max(Math.min(own, retry.maxBackoffMs), only.askedMs);
   if (startMs < only.endMs + waitMs) breach("retries wait", `${startMs - only.endMs} ms instead of ${waitMs}`);
 }

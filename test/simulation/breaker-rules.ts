@@ -27,6 +27,8 @@ type Verdict = "fault" | "answered" | "nothing";
  */
 export class BreakerRules {
   readonly step: Step;
+  /** Stands behind the line: what comes there goes out. */
+  readonly dispatchStep: Step;
   readonly #clock: Clock;
   readonly #journal: Journal;
   readonly #circuits = new Map<string, Expected>();
@@ -42,6 +44,19 @@ export class BreakerRules {
         if (circuitBreaker === undefined) return undefined;
         const expected = this.#of(name, policy, circuitBreaker);
         return (call, context, next) => this.#watch(expected, call, context, next);
+      },
+    };
+    this.dispatchStep = {
+      name: "dispatch-rules",
+      scope: "attempt",
+      compile: ({ name }, policy) => {
+        const { circuitBreaker } = policy;
+        if (circuitBreaker === undefined) return undefined;
+        const expected = this.#of(name, policy, circuitBreaker);
+        return (call, context, next) => {
+          if (expected.state === "open") journal.breach("nothing leaves the line of an open circuit", context.callId);
+          return next(call, context);
+        };
       },
     };
   }

@@ -2,13 +2,22 @@ import type { Journal } from "./journal.ts";
 import { type Leg, operationOf, textOf } from "./leg.ts";
 import { type Attempt, pieceOf } from "./upstream.ts";
 
+/** What the rules must know besides. */
+export interface OutcomeFacts {
+  readonly journal: Journal;
+  /** Whether an answer may be forgotten. */
+  readonly ledgerFailed: boolean;
+  /** Calls whose effect was told wrongly on purpose. */
+  readonly lies: ReadonlySet<string>;
+}
+
 type Breach = (promise: string, facts: string) => void;
 
 /** Holds what callers were told, and what upstreams did, against what was promised. For the end of a schedule. */
 export function checkOutcomes(
   legs: readonly Leg[],
   attempts: readonly Attempt[],
-  { journal, ledgerFailed }: { readonly journal: Journal; readonly ledgerFailed: boolean },
+  { journal, ledgerFailed, lies }: OutcomeFacts,
 ): void {
   const breach: Breach = (promise, facts) => journal.breach(promise, facts);
   checkExecutions(attempts, breach);
@@ -16,7 +25,7 @@ export function checkOutcomes(
   for (const leg of legs) {
     if (leg.end === undefined) breach("each caller has one end", `${leg.name} has none`);
     checkText(leg, byId, breach);
-    checkEffect(leg, attempts, breach);
+    if (!lies.has(leg.callId ?? "")) checkEffect(leg, attempts, breach);
   }
   if (!ledgerFailed) checkMemory(legs, attempts, breach);
 }
@@ -104,6 +113,15 @@ function checkMemory(legs: readonly Leg[], attempts: readonly Attempt[], breach:
       breach("an answered call is not made again", `${leg.name} ${late.map(({ id }) => id).join(" ")}`);
     const { end } = leg;
     if (end?.type === "completed" && !end.replayed) breach("an answered call is replayed", leg.name);
+    if (end?.type === "completed" && wordsOf(leg) !== wordsOf(first)) {
+      breach("an answer is replayed as it was", `${leg.name}: ${wordsOf(leg)} instead of ${wordsOf(first)}`);
+    }
     if (end?.type === "error" && end.error.reason === "OUTCOME_UNKNOWN") breach("no answer is forgotten", leg.name);
   }
+}
+
+/** All that a caller had of an answer. */
+function wordsOf(leg: Leg): string {
+  const { end } = leg;
+  return end?.type === "completed" ? `${end.failure ?? "ok"} ${end.effect} ${textOf(leg)}${end.text}` : "";
 }

@@ -1,6 +1,7 @@
 import type { EffectClass, GroupPolicy, ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition, ToolHints } from "../../src/core/tool.ts";
 import { makeTool, POLICY } from "../pipeline/fixtures.ts";
+import { type Density, densityOf } from "./density.ts";
 import { createDice, type Dice } from "./dice.ts";
 
 /** How an attempt goes on after its request went out. */
@@ -72,11 +73,53 @@ export interface Scenario {
   readonly ledger: { readonly failing: number; readonly slowestMs: number };
   /** Of one call's output. */
   readonly kept: { readonly memoryBytes: number; readonly diskBytes: number; readonly streams: number };
+  /** Share of answers for which a part of the gateway breaks that stands outside of the ledger, and says "none". */
+  readonly lies: number;
 }
 
-/** The scenario of a seed. */
+/** The scenario of a seed: of most seeds whatever chance brings, of the others much of one thing. */
 export function makeScenario(seed: number): Scenario {
   const dice = createDice(seed);
+  const density = densityOf(seed);
+  const scenario = makeAnyScenario(seed, dice);
+  return density === undefined ? scenario : condense(scenario, density, dice);
+}
+
+/** A scenario of few tools and many callers that has what one kind of schedule is about. */
+function condense(scenario: Scenario, density: Density, dice: Dice): Scenario {
+  const tools = scenario.tools.slice(0, density.tools).map((tool) => {
+    const {
+      effectClass = tool.policy.effectClass,
+      delivery = tool.definition.delivery,
+      ...choice
+    } = density.tool(dice);
+    const { name } = tool.definition;
+    const policy: ToolPolicy = { ...tool.policy, ...NO_POLICY, totalMs: 60_000, ...choice.policy, effectClass };
+    return describe(name, policy, { delivery, temper: { deaf: 0, latencyMs: [1, 20], faults: [], ...choice.temper } });
+  });
+  const callers = Array.from({ length: density.callers }, () => ({
+    ...makeCaller(tools, density.spanMs, dice),
+    ...density.caller(dice),
+  }));
+  return {
+    ...scenario,
+    tools,
+    callers,
+    lies: density.lies ?? 0,
+    ledger: { failing: 0, slowestMs: dice.oneOf([0, 5]) },
+  };
+}
+
+const NO_POLICY = {
+  group: undefined,
+  concurrencyLimit: undefined,
+  adaptiveConcurrency: false,
+  hedge: undefined,
+  circuitBreaker: undefined,
+  rateLimit: undefined,
+} as const;
+
+function makeAnyScenario(seed: number, dice: Dice): Scenario {
   const groups = [undefined, makeGroup("g0", dice), makeGroup("g1", dice)] as const;
   const tools = Array.from({ length: dice.between(1, 4) }, (_, i) =>
     makeSimulatedTool(`t${i}`, dice.oneOf(groups), dice),
@@ -94,6 +137,7 @@ export function makeScenario(seed: number): Scenario {
       diskBytes: dice.oneOf([0, 2_000, 1_048_576]),
       streams: dice.oneOf([1, 100]),
     },
+    lies: 0,
   };
 }
 
@@ -142,14 +186,18 @@ function makeSimulatedTool(name: string, group: GroupPolicy | undefined, dice: D
     queue: { maxLength: dice.oneOf([0, 1, 100]), maxWaitMs: dice.oneOf([10, 1_000, 30_000]) },
     rateLimit: dice.oneOf([undefined, undefined, { requests: 10, perMs: 1_000, burst: dice.oneOf([1, 3]) }]),
   };
-  const definition = makeTool({
-    name,
-    delivery: dice.oneOf(["conclusive", "incremental"]),
-    hints: HINTS[effectClass],
-    defaultTimeoutMs: totalMs,
-  });
-  const idempotencyField = effectClass === "keyed" ? "order_key" : undefined;
-  return { definition, policy, temper: makeTemper(dice), idempotencyField };
+  const delivery = dice.oneOf<ToolDefinition["delivery"]>(["conclusive", "incremental"]);
+  return describe(name, policy, { delivery, temper: makeTemper(dice) });
+}
+
+function describe(
+  name: string,
+  policy: ToolPolicy,
+  { delivery, temper }: { readonly delivery: ToolDefinition["delivery"]; readonly temper: Temper },
+): SimulatedTool {
+  const { effectClass, totalMs } = policy;
+  const definition = makeTool({ name, delivery, hints: HINTS[effectClass], defaultTimeoutMs: totalMs });
+  return { definition, policy, temper, idempotencyField: effectClass === "keyed" ? "order_key" : undefined };
 }
 
 const FAULTS = [

@@ -26,7 +26,7 @@ export interface ScheduleReport {
 export async function runSchedule(seed: number, parts: WorldParts): Promise<ScheduleReport> {
   const scenario = makeScenario(seed);
   const world = createWorld(scenario, parts);
-  const { clock, journal, upstream, traffic, ledger } = world;
+  const { clock, journal, upstream, traffic, ledger, lies } = world;
   const runs = scenario.callers.map((caller, i) => makeRun(world, caller, `caller${i}`));
   for (const [i, run] of runs.entries()) clock.after(scenario.callers[i]?.atMs ?? 0, () => run.begin());
   const begunMs = Math.max(...scenario.callers.map(({ atMs }) => atMs)) + 10_000;
@@ -35,7 +35,7 @@ export async function runSchedule(seed: number, parts: WorldParts): Promise<Sche
   await until(world, () => legsOf().every(({ endMs }) => endMs !== undefined) && upstream.running.size === 0);
   for (const attempt of upstream.running) journal.breach("every attempt ends", attempt.id);
   traffic.check();
-  checkOutcomes(legsOf(), upstream.attempts, { journal, ledgerFailed: ledger.failed });
+  checkOutcomes(legsOf(), upstream.attempts, { journal, ledgerFailed: ledger.failed, lies: lies.told });
   if (journal.broken.length === 0) await checkFreedom(world, scenario.tools);
   if (journal.broken.length === 0) await checkEnd(world);
   const { broken, lines } = journal;
@@ -58,11 +58,15 @@ async function until({ clock }: World, holds: () => boolean): Promise<void> {
 
 /** That every tool takes calls again, and as many at a time as before: no slot, permit or place in a line was lost. */
 async function checkFreedom(world: World, tools: readonly SimulatedTool[]): Promise<void> {
-  const { clock, upstream } = world;
+  const { clock, upstream, lies } = world;
   upstream.calm = true;
+  lies.end();
   await clock.advance(REST_MS);
   for (const tool of tools) {
+    const timers = clock.pending;
     await probe(world, tool, 1);
+    await clock.advance(1_000);
+    if (clock.pending > timers) world.journal.breach("a call that is over leaves no timer", tool.definition.name);
     await clock.advance(REST_MS);
     await probe(world, tool, roomOf(tool));
     await clock.advance(REST_MS);

@@ -29,7 +29,7 @@ async function readSlowly(changes: Partial<SimulatedCaller>, seed = 1) {
   };
   const ledger = { failing: 0, slowestMs: 0 };
   const kept = { memoryBytes: 10_000, diskBytes: 0, streams: 10 };
-  const world = createWorld({ seed, tools: [tool], callers: [caller], ledger, kept }, createWorldParts());
+  const world = createWorld({ seed, tools: [tool], callers: [caller], ledger, kept, lies: 0 }, createWorldParts());
   const run = new CallerRun(caller, "caller", { ...world, totalMs: () => POLICY.totalMs });
   run.begin();
   await world.clock.advance(10_000);

@@ -24,6 +24,7 @@ export interface Attempt {
   readonly number: number;
   /** What the upstream tells repetitions by. */
   readonly key: string | undefined;
+  readonly signal: AbortSignal;
   readonly startMs: number;
   endMs: number | undefined;
   /** Pieces of text that were sent. */
@@ -134,7 +135,8 @@ export class SimulatedUpstream {
       operation: key === undefined ? `call ${callId}` : `${principal.id} ${name} ${key.value}`,
       keyed: key !== undefined,
       number: context.attempt,
-      key: field === undefined ? undefined : JSON.stringify(call.arguments[field]),
+      key: field === undefined ? undefined : String(call.arguments[field]),
+      signal: context.signal,
       startMs: this.#clock.monotonicMs(),
       endMs: undefined,
       pieces: 0,

@@ -1,5 +1,7 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import type { CallContext, ToolEvent } from "../../src/core/call.ts";
+import { GatewayError } from "../../src/core/errors.ts";
 import type { LogFields, Logger } from "../../src/core/logger.ts";
 import type { RepeatRules, ToolRegistry } from "../../src/core/registry.ts";
 import type { Redactor } from "../../src/core/secrets.ts";
@@ -55,6 +57,7 @@ export interface World {
   readonly live: LiveRpcs;
   readonly kept: KeptCalls;
   readonly steps: readonly Step[];
+  readonly lies: Lies;
   readonly service: ServiceImpl<typeof ToolGatewayService>;
   toolOf(name: string): SimulatedTool | undefined;
 }
@@ -81,10 +84,16 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
     journal,
     begins: (attempt, context) => checkAttempt(attempt, context, upstream, { clock, journal, claimed: ledger.claimed }),
   });
-  const steps = createPipelineSteps({ checker, random: () => dice.roll() }).flatMap((step) =>
-    step.name === "circuit-breaker" ? [step, breakers.step] : [step],
-  );
-  const { registry, seen } = createTools(scenario, upstream, { steps, clock });
+  const rules = new Map([
+    ["circuit-breaker", breakers.step],
+    ["concurrency", breakers.dispatchStep],
+  ]);
+  const steps = createPipelineSteps({ checker, random: () => dice.roll() }).flatMap((step) => {
+    const rule = rules.get(step.name);
+    return rule === undefined ? [step] : [step, rule];
+  });
+  const lies = new Lies(scenario.lies, dice);
+  const { registry, seen } = createTools(scenario, upstream, { steps, clock, lies });
   const spill = createSimulatedSpill();
   const { memoryBytes, diskBytes, streams } = scenario.kept;
   const resume = { windowMs: 20_000, callMemoryBytes: memoryBytes, callDiskBytes: diskBytes, calls: streams };
@@ -105,14 +114,43 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
   });
   const live = new LiveRpcs(clock, { requestMs: 1e9, answerMs: 1e9 });
   const toolOf = (name: string): SimulatedTool | undefined => tools.get(name);
-  return { clock, dice, journal, upstream, ledger, spill, registry, traffic, live, kept, steps, service, toolOf };
+  const parts = { clock, dice, journal, upstream, ledger, spill, registry, traffic, live, kept, steps, service };
+  return { ...parts, lies, toolOf };
+}
+
+/** A part of the gateway outside of the ledger that breaks now and then, after the answer, and says that nothing happened. */
+export class Lies {
+  /** Calls it lied about. */
+  readonly told = new Set<string>();
+  #share: number;
+  readonly #dice: Dice;
+
+  constructor(share: number, dice: Dice) {
+    this.#share = share;
+    this.#dice = dice;
+  }
+
+  /** From now on it breaks no more. */
+  end(): void {
+    this.#share = 0;
+  }
+
+  async *about({ callId }: CallContext, events: AsyncIterable<ToolEvent>): AsyncGenerator<ToolEvent, void, undefined> {
+    for await (const event of events) {
+      if (event.type === "completed" && this.#share > 0 && this.#dice.chance(this.#share)) {
+        this.told.add(callId);
+        throw new GatewayError("INTERNAL", "a part of the gateway broke", { effect: "none" });
+      }
+      yield event;
+    }
+  }
 }
 
 /** The tools, each with its path through the steps to the upstream, as a registry of the gateway would have them. */
 function createTools(
   { tools }: Scenario,
   upstream: SimulatedUpstream,
-  { steps, clock }: { readonly steps: readonly Step[]; readonly clock: FakeClock },
+  { steps, clock, lies }: { readonly steps: readonly Step[]; readonly clock: FakeClock; readonly lies: Lies },
 ): { readonly registry: FakeRegistry; readonly seen: ToolRegistry } {
   const registry = createFakeRegistry();
   const rules = new Map<string, RepeatRules>();
@@ -123,7 +161,7 @@ function createTools(
     const invoke = pipeline.wrap(upstream.invokeOf(tool));
     const readOnly = definition.hints.readOnly === true;
     const shaper = createResultShaper({ tool: definition.name, rules: makeRules(), redactor: REDACTOR, readOnly });
-    registry.add(definition, (call, context) => shaper.shape(invoke(call, context), call));
+    registry.add(definition, (call, context) => lies.about(context, shaper.shape(invoke(call, context), call)));
     const repeatable = policy.effectClass === "read" || policy.effectClass === "idempotent";
     rules.set(definition.name, { repeatable, idempotencyField, reconcile: undefined });
   }
