@@ -127,9 +127,9 @@ module.exports = {
     },
     {
       name: "spawn",
-      comment: "Only the script and mcp adapters run processes; cli starts the gateway's own",
+      comment: "Only adapters run processes, by way of their launcher; cli starts the gateway's own",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(adapters/(script|mcp)|cli)/" },
+      from: { path: "^src/", pathNot: "^src/(adapters/shared/launcher|cli)/" },
       to: { path: builtin(["child_process", "cluster"]) },
     },
     {
@@ -141,12 +141,12 @@ module.exports = {
     },
     {
       name: "files",
-      comment: "Only these touch the file system; the script adapter looks whether a program can be started",
+      comment: "Only these touch the file system; adapters look whether a program can be started",
       severity: "error",
       from: {
         path: "^src/",
         pathNot:
-          "^src/((adapters/script|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
+          "^src/((adapters/shared/launcher|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
       },
       to: { path: builtin(["fs"]) },
     },

@@ -112,14 +112,14 @@ test("only the listed folders import the file system", () => {
         /^node:fs(\/|$)/.test(to) &&
         !mayTouch.includes(home(from)) &&
         // It looks whether a program can be started.
-        !from.startsWith("src/adapters/script/") &&
+        !from.startsWith("src/adapters/shared/launcher/") &&
         from !== "src/main.ts",
     ),
   ).toEqual([]);
 });
 
-test("only the script and mcp adapters and the command line start processes", () => {
-  const mayStart = /^src\/(adapters\/(script|mcp)|cli)\//;
+test("only the adapters' launcher and the command line start processes", () => {
+  const mayStart = /^src\/(adapters\/shared\/launcher|cli)\//;
   expect(refused(modules, (from, to) => /^node:(child_process|cluster)$/.test(to) && !mayStart.test(from))).toEqual([]);
 });
 

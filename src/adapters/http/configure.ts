@@ -2,6 +2,8 @@ import type { AdapterSettings, Configured, PrivateReach } from "../../core/adapt
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
+import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
+import { socketTarget } from "../shared/network/socket.ts";
 import { allowsNull } from "../shared/param-schema.ts";
 import { namesIn, parseBraces, type TextTemplate } from "../shared/text-template.ts";
 import { DEADLINE_HEADER, type HttpMethod, METHODS, QUERY_STYLES } from "./config-schema.ts";
@@ -10,12 +12,10 @@ import { BodyConfiguration } from "./configure-body.ts";
 import { configureSigning } from "./configure-signing.ts";
 import { DeclarationChecker } from "./declaration-checker.ts";
 import { headerBytes } from "./header-rules.ts";
-import { hostKind, isFixedHost } from "./host-lookup.ts";
 import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { poolLimits } from "./pool-limits.ts";
 import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
-import { socketTarget } from "./socket.ts";
 import {
   compileEndpoint,
   compileQueryValue,

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client, type Dispatcher } from "undici";
-import type { Connector } from "./connector.ts";
-import type { Proxy } from "./proxy.ts";
+import type { Connector } from "../shared/network/connector.ts";
+import type { Proxy } from "../shared/network/proxy.ts";
 
 /** Most bytes of an answer's header block. */
 const MAX_HEADER_BYTES = 64 * 1024;

@@ -1,5 +1,5 @@
+import type { Connector } from "../shared/network/connector.ts";
 import { Connection } from "./connection.ts";
-import type { Connector } from "./connector.ts";
 
 /** How many connections are kept, and how long. */
 export interface KeptConnections {

@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from "node:dns";
 import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { isJsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
+import { type Route, routeTo } from "../shared/network/proxy.ts";
 import { HTTP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureHttp } from "./configure.ts";
 import { isCredentialName, maskFields, maskUrl } from "./credential-names.ts";
@@ -9,7 +10,6 @@ import { HttpUpstream } from "./http-upstream.ts";
 import { holdsReference, isOneParam } from "./literal-credentials.ts";
 import { type NetworkOptions, OriginPools } from "./origin-pools.ts";
 import type { PoolLimits } from "./pool-limits.ts";
-import { type Route, routeTo } from "./proxy.ts";
 
 /** The adapter for tools behind HTTP/1.1 APIs. Default: the system's lookup, and no proxies. */
 export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapter<HttpConfig> {

@@ -2,8 +2,8 @@ import { errors } from "undici";
 import type { AttemptTimeouts } from "../../core/adapter.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { codeOf, connectProblem } from "./connect-problem.ts";
-import { PRIVATE_ADDRESS } from "./host-lookup.ts";
+import { codeOf, connectProblem } from "../shared/network/connect-problem.ts";
+import { PRIVATE_ADDRESS } from "../shared/network/host-lookup.ts";
 
 /** The limits of time an exchange watches. */
 export type TimeLimit = "connect" | "read" | "idle";

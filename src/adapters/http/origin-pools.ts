@@ -1,11 +1,11 @@
 import type { LookupFunction } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { type Slot, Slots, type SlotWait } from "../../core/slots.ts";
+import { Connector } from "../shared/network/connector.ts";
+import { type ProxyEnvironment, routeTo } from "../shared/network/proxy.ts";
 import type { Connection } from "./connection.ts";
 import { Connections } from "./connections.ts";
-import { Connector } from "./connector.ts";
 import { type PoolLimits, strictest } from "./pool-limits.ts";
-import { type ProxyEnvironment, routeTo } from "./proxy.ts";
 
 /** What the way to an upstream depends on besides its declaration. */
 export interface NetworkOptions {

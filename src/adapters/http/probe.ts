@@ -2,8 +2,8 @@ import type { Socket } from "node:net";
 import type { buildConnector } from "undici";
 import type { ProbeReport } from "../../core/adapter.ts";
 import type { Clock } from "../../core/clock.ts";
-import { ConnectProblem, connectProblem } from "./connect-problem.ts";
-import type { Connector } from "./connector.ts";
+import { ConnectProblem, connectProblem } from "../shared/network/connect-problem.ts";
+import type { Connector } from "../shared/network/connector.ts";
 
 /** What a probe needs. */
 export interface ProbeOptions {

@@ -6,11 +6,11 @@ import { GatewayError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { endedCall } from "../shared/ended-call.ts";
+import type { Launcher } from "../shared/launcher/launcher.ts";
+import type { RunningProgram } from "../shared/launcher/running-program.ts";
 import { Watchdog } from "../shared/watchdog.ts";
 import type { ProgramCall } from "./assemble.ts";
-import type { Launcher } from "./launcher.ts";
 import { exitCodeOf, type ProgramOutcome } from "./outcome.ts";
-import type { RunningProgram } from "./running-program.ts";
 import { KILL_GRACE_MS, type ScriptConfig } from "./script-config.ts";
 import { noRoom, type StartFailure, startFailure } from "./start-problem.ts";
 

@@ -4,18 +4,12 @@ import type { AdapterSettings, Configured } from "../../core/adapter.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { compileBody } from "../shared/body-template.ts";
+import { type EnvironmentEntry, inheritedEntries } from "../shared/launcher/inherited-environment.ts";
 import { allowsNull } from "../shared/param-schema.ts";
 import { TemplateChecker, textOf } from "../shared/template-checker.ts";
 import { parseBraces, parseDollars, type TextTemplate } from "../shared/text-template.ts";
-import { inheritedEntries, RESERVED_VARIABLE } from "./environment.ts";
-import type {
-  ArgumentGroup,
-  CommandLine,
-  EnvironmentEntry,
-  InputTemplate,
-  ScriptConfig,
-  WorkerConfig,
-} from "./script-config.ts";
+import { RESERVED_VARIABLE } from "./environment.ts";
+import type { ArgumentGroup, CommandLine, InputTemplate, ScriptConfig, WorkerConfig } from "./script-config.ts";
 import { compileShell } from "./shell-command.ts";
 
 /** What scripts take from the gateway. */

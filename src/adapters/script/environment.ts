@@ -1,53 +1,15 @@
 import type { CallContext } from "../../core/call.ts";
 import type { SecretSource } from "../../core/secrets.ts";
+import type { NamedProgram } from "../shared/launcher/examine.ts";
+import { pathOf } from "../shared/launcher/inherited-environment.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
-import type { EnvironmentEntry, ScriptConfig } from "./script-config.ts";
-
-/** Variables of the gateway that every program gets. */
-const INHERITED: readonly string[] = [
-  "PATH",
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "LANG",
-  "LANGUAGE",
-  "TZ",
-  "TMPDIR",
-  // What no Windows program starts without.
-  "SystemRoot",
-  "SystemDrive",
-  "ComSpec",
-  "PATHEXT",
-  "TEMP",
-  "TMP",
-  "USERPROFILE",
-  "windir",
-];
-
-/** Where programs are looked up when the gateway itself has no PATH. */
-const STANDARD_PATH = "/usr/local/bin:/usr/bin:/bin";
+import type { ScriptConfig } from "./script-config.ts";
 
 /** Names that the gateway sets itself. */
 export const RESERVED_VARIABLE: RegExp = /^(TOOLGATE_|TRACEPARENT$)/i;
 
 /** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
-
-/** What a program gets of the gateway's environment. */
-export function inheritedEntries(
-  environment: Readonly<Record<string, string | undefined>>,
-  more: readonly string[],
-): EnvironmentEntry[] {
-  const names = Object.keys(environment).filter(
-    (name) => INHERITED.includes(name) || name.startsWith("LC_") || more.includes(name),
-  );
-  const entries = names.flatMap((name) => {
-    const value = environment[name];
-    return value === undefined ? [] : [{ name, value }];
-  });
-  return names.includes("PATH") ? entries : [{ name: "PATH", value: STANDARD_PATH }, ...entries];
-}
 
 /** References of all secrets a tool needs. */
 export function secretRefsOf(config: ScriptConfig): readonly string[] {
@@ -88,4 +50,9 @@ export function callVariables(tool: string, context: CallContext, nowMs: number)
     (entry): entry is [string, string] => entry[1] !== undefined && !entry[1].includes("\0"),
   );
   return Object.fromEntries(usable);
+}
+
+/** What a call of the tool starts. */
+export function startedProgram({ command, cwd, env }: ScriptConfig): NamedProgram {
+  return { command: command.kind === "shell" ? "/bin/sh" : command.file, cwd, path: pathOf(env) };
 }

@@ -1,10 +1,11 @@
 import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { isJsonObject, type JsonValue, stringifyJson } from "../../core/json.ts";
 import { raceSignal } from "../../core/signal.ts";
+import { findProgramProblem } from "../shared/launcher/examine.ts";
+import { Launcher } from "../shared/launcher/launcher.ts";
 import { SCRIPT_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureScript, type ScriptOptions } from "./configure.ts";
-import { findProgramProblem } from "./examine.ts";
-import { Launcher } from "./launcher.ts";
+import { startedProgram } from "./environment.ts";
 import type { ScriptConfig } from "./script-config.ts";
 import { ScriptUpstream } from "./script-upstream.ts";
 
@@ -17,7 +18,7 @@ export function createScriptAdapter(options: ScriptOptions): Adapter<ScriptConfi
     configure: (keys, tool, settings) => configureScript(keys, tool, settings, options),
     explain: explainScript,
     async open(config, deps, signal) {
-      const problem = await raceSignal(findProgramProblem(config), signal);
+      const problem = await raceSignal(findProgramProblem(startedProgram(config)), signal);
       return new ScriptUpstream(config, deps, launcher, problem);
     },
   };

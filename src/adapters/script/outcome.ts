@@ -2,7 +2,7 @@ import type { ContentPart, ToolFailure, UpstreamResult } from "../../core/call.t
 import type { Effect } from "../../core/effect.ts";
 import { type JsonValue, parseJson } from "../../core/json.ts";
 import { codePointCount, tailIndex } from "../../core/text.ts";
-import type { ProgramExit } from "./launcher/frames.ts";
+import type { ProgramExit } from "../shared/launcher/frames.ts";
 import { type DecodedOutput, decodeOutput } from "./output-decoder.ts";
 import type { ScriptConfig } from "./script-config.ts";
 

@@ -1,4 +1,5 @@
 import type { UpstreamEvent, UpstreamResult } from "../../core/call.ts";
+import type { RunningProgram } from "../shared/launcher/running-program.ts";
 import { LineSplitter } from "../shared/line-splitter.ts";
 import { textPieces } from "../shared/text-pieces.ts";
 import { assembleProgram } from "./assemble.ts";
@@ -6,7 +7,6 @@ import { CallRun } from "./call-run.ts";
 import { callVariables, programEnvironment } from "./environment.ts";
 import { streamedResult, wholeResult } from "./outcome.ts";
 import { OutputDecoder } from "./output-decoder.ts";
-import type { RunningProgram } from "./running-program.ts";
 
 /** Most characters of one line that is passed on as such. */
 const MAX_LINE_LENGTH = 1024 * 1024;

@@ -2,6 +2,7 @@ import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "../shared/body-template.ts";
+import type { EnvironmentEntry } from "../shared/launcher/inherited-environment.ts";
 import type { Reference, TextTemplate } from "../shared/text-template.ts";
 
 /** From TERM to KILL, for a program that is stopped. */
@@ -26,11 +27,6 @@ export interface ShellValue extends Reference {
 export type CommandLine =
   | { readonly kind: "program"; readonly file: string; readonly groups: readonly ArgumentGroup[] }
   | { readonly kind: "shell"; readonly text: string; readonly values: readonly ShellValue[] };
-
-/** A variable of the program's environment. */
-export type EnvironmentEntry =
-  | { readonly name: string; readonly value: string }
-  | { readonly name: string; readonly secretRef: string };
 
 /** What the program reads. */
 export type InputTemplate =

@@ -4,11 +4,11 @@ import { GatewayError } from "../../core/errors.ts";
 import { raceSignal } from "../../core/signal.ts";
 import type { Availability } from "../../core/tool.ts";
 import { cancellable } from "../shared/cancellable.ts";
+import { findProgramProblem, type ProgramProblem } from "../shared/launcher/examine.ts";
+import type { Launcher } from "../shared/launcher/launcher.ts";
 import { SecretWatch } from "../shared/secret-watch.ts";
 import type { ScriptCallEnvironment } from "./call-run.ts";
-import { secretRefsOf } from "./environment.ts";
-import { findProgramProblem, type ProgramProblem } from "./examine.ts";
-import type { Launcher } from "./launcher.ts";
+import { secretRefsOf, startedProgram } from "./environment.ts";
 import { ScriptCall } from "./script-call.ts";
 import type { ScriptConfig } from "./script-config.ts";
 import { WorkerCall } from "./worker-call.ts";
@@ -69,7 +69,7 @@ export class ScriptUpstream implements Upstream {
 
   async probe(signal: AbortSignal): Promise<ProbeReport> {
     signal.throwIfAborted();
-    const problem = await raceSignal(findProgramProblem(this.#config), signal);
+    const problem = await raceSignal(findProgramProblem(startedProgram(this.#config)), signal);
     this.#note(problem);
     if (problem === undefined) return { ok: true, message: "the program can be started", mend: "" };
     return { ok: false, message: `the program cannot be started: ${problem.message}`, mend: problem.mend };

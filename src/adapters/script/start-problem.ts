@@ -1,6 +1,7 @@
 import { GatewayError } from "../../core/errors.ts";
-import type { ProgramProblem } from "./examine.ts";
-import { findProgramProblem } from "./examine.ts";
+import type { ProgramProblem } from "../shared/launcher/examine.ts";
+import { findProgramProblem } from "../shared/launcher/examine.ts";
+import { startedProgram } from "./environment.ts";
 import type { ScriptConfig } from "./script-config.ts";
 
 /** Codes of a system that has no room for one more process now. */
@@ -24,7 +25,7 @@ export async function startFailure(config: ScriptConfig, code: string, args: rea
       problem: undefined,
     };
   }
-  const problem = (await findProgramProblem(config)) ?? {
+  const problem = (await findProgramProblem(startedProgram(config))) ?? {
     message: `the system refuses to run \`command\` ${commandOf(config)} (${code})`,
     mend: "Run the command as the gateway's user to see why.",
   };

@@ -1,6 +1,6 @@
+import type { RunningProgram } from "../shared/launcher/running-program.ts";
 import { LineSplitter, type PieceLimit } from "../shared/line-splitter.ts";
 import { OutputDecoder } from "./output-decoder.ts";
-import type { RunningProgram } from "./running-program.ts";
 
 /** A program that answers one call after the other, a line each. */
 export class Worker {

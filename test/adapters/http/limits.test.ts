@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { errors } from "undici";
 import { expect, test } from "vitest";
-import { connectProblem } from "../../../src/adapters/http/connect-problem.ts";
 import { brokenConnection } from "../../../src/adapters/http/lost-call.ts";
+import { connectProblem } from "../../../src/adapters/shared/network/connect-problem.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { createFakeClock } from "../../core/fake-clock.ts";
 import {

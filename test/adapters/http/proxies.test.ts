@@ -5,7 +5,7 @@ import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { inspect } from "node:util";
 import { afterEach, expect, test } from "vitest";
 import { createHttpAdapter } from "../../../src/adapters/http/index.ts";
-import { type ProxyEnvironment, routeTo } from "../../../src/adapters/http/proxy.ts";
+import { type ProxyEnvironment, routeTo } from "../../../src/adapters/shared/network/proxy.ts";
 import type { Upstream } from "../../../src/core/adapter.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { call, closed, configure, invoke, openTool, startJsonUpstream, startRawUpstream } from "./fixture.ts";

@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { type Frame, FrameReader, numberPayload, writeFrame } from "../../../src/adapters/script/launcher/frames.ts";
+import { type Frame, FrameReader, numberPayload, writeFrame } from "../../../src/adapters/shared/launcher/frames.ts";
 
 test("messages are put together from bytes in any pieces", () => {
   const link = new PassThrough();

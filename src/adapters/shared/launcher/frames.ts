@@ -42,6 +42,8 @@ export interface StartRequest {
   readonly graceMs: number;
   /** Output that may be on its way to the gateway before `credit` for it comes back. */
   readonly windowBytes: number;
+  /** Whether the end of the error output is told while the program runs too. */
+  readonly tellErrors?: boolean;
 }
 
 /** Payload of `ended`, as JSON. */

@@ -1,5 +1,5 @@
-import type { Frame, FrameKind, ProgramExit, StartRequest } from "./launcher/frames.ts";
-import { jsonPayload, NO_PAYLOAD, numberPayload } from "./launcher/frames.ts";
+import type { Frame, FrameKind, ProgramExit, StartRequest } from "./frames.ts";
+import { jsonPayload, NO_PAYLOAD, numberPayload } from "./frames.ts";
 
 /** How a program came to its end. */
 export type ProgramEnd =
@@ -38,6 +38,11 @@ export class RunningProgram {
   /** Known once it is over. */
   get end(): ProgramEnd | undefined {
     return this.#end;
+  }
+
+  /** The end of its error output, as far as it was told. */
+  get errors(): Buffer {
+    return this.#errors.subarray(4);
   }
 
   /** Resolves when nothing of it is left: no process of its group. */

@@ -1,17 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
-import { FrameReader, type StartRequest, writeFrame } from "./launcher/frames.ts";
-import { signalGroup } from "./launcher/process-group.ts";
+import { FrameReader, type StartRequest, writeFrame } from "./frames.ts";
+import { signalGroup } from "./process-group.ts";
 import { RunningProgram } from "./running-program.ts";
 
 /** Most programs at a time, those that are being ended included. */
 const MAX_PROGRAMS = 512;
 
 /** The source, or what was compiled of it. */
-const ENTRY = fileURLToPath(
-  new URL(`launcher/main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url),
-);
+const ENTRY = fileURLToPath(new URL(`main${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
 /** A Node.js needs these on Windows. */
 const NEEDED_VARIABLES = ["SystemRoot", "TEMP", "TMP"] as const;

@@ -1,7 +1,6 @@
 import { constants } from "node:fs";
 import { access, open, stat } from "node:fs/promises";
 import { basename, delimiter, isAbsolute, join, resolve } from "node:path";
-import type { ScriptConfig } from "./script-config.ts";
 
 /** Why a program cannot be started. */
 export interface ProgramProblem {
@@ -15,15 +14,22 @@ const MAX_SHEBANG_BYTES = 256;
 
 const INSTALL = "Install it, or correct `command` and the PATH of the gateway.";
 
+/** What is to be started. */
+export interface NamedProgram {
+  /** A name that is looked up in `path`, or a path. */
+  readonly command: string;
+  /** Working folder, absolute. */
+  readonly cwd: string;
+  /** The program's own `PATH`. */
+  readonly path: string;
+}
+
 /** What would keep the program from starting, or `undefined`. Starts nothing. */
-export async function findProgramProblem(config: ScriptConfig): Promise<ProgramProblem | undefined> {
-  const { cwd } = config;
+export async function findProgramProblem({ command, cwd, path }: NamedProgram): Promise<ProgramProblem | undefined> {
   const folder = await kindOf(cwd);
   if (folder !== "folder") return cwdProblem(cwd, folder);
   // Windows finds programs in ways of its own.
   if (process.platform === "win32") return undefined;
-  const command = config.command.kind === "shell" ? "/bin/sh" : config.command.file;
-  const path = pathOf(config);
   const found = await locate(command, cwd, path);
   return "problem" in found ? found.problem : shebangProblem(found.file, command, cwd, path);
 }
@@ -129,11 +135,6 @@ async function firstLine(file: string): Promise<string | undefined> {
     if (errorCode(error) === undefined) throw error;
     return undefined;
   }
-}
-
-function pathOf({ env }: ScriptConfig): string {
-  const entry = env.find(({ name }) => name === "PATH");
-  return entry !== undefined && "value" in entry ? entry.value : "";
 }
 
 function errorCode(error: unknown): string | undefined {

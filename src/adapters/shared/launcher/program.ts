@@ -9,6 +9,9 @@ const ERROR_TAIL_BYTES = 16 * 1024;
 /** A program that is over may have left its output to a process that lives on: so long must it have been quiet. */
 const QUIET_MS = 200;
 
+/** How soon error output is told of while the program runs. */
+const TELL_MS = 100;
+
 /** Sends a message about the program. */
 type Send = (kind: FrameKind, payload: Buffer) => void;
 
@@ -25,6 +28,7 @@ export class Program {
   #errors: Buffer[] = [];
   #errorBytes = 0;
   #quiet: NodeJS.Timeout | undefined;
+  #telling: NodeJS.Timeout | undefined;
   #clearing = false;
 
   /** Starts it. `onGone` is called when nothing of it is left. */
@@ -122,12 +126,20 @@ export class Program {
 
   /** Error output is always read, so that it never holds a program up; its end is kept. */
   #error(chunk: Buffer): void {
+    if (this.#clearing) return;
     this.#errorBytes += chunk.length;
     this.#errors.push(chunk);
     if (this.#errors.length > 1) {
       this.#errors = [Buffer.concat(this.#errors).subarray(-ERROR_TAIL_BYTES)];
     }
+    if (this.#request.tellErrors === true) this.#telling ??= setTimeout(() => this.#tellErrors(), TELL_MS);
     this.#waitForQuiet();
+  }
+
+  #tellErrors(): void {
+    clearTimeout(this.#telling);
+    this.#telling = undefined;
+    this.#send("errors", Buffer.concat([numberPayload(this.#errorBytes), ...this.#errors.map(tail)]));
   }
 
   #settle(): void {
@@ -145,7 +157,7 @@ export class Program {
 
   #finish(): void {
     if (this.#exit === undefined || this.#clearing) return;
-    this.#send("errors", Buffer.concat([numberPayload(this.#errorBytes), ...this.#errors.map(tail)]));
+    this.#tellErrors();
     this.#send("ended", jsonPayload(this.#exit));
     this.#clear();
   }
@@ -153,6 +165,7 @@ export class Program {
   #clear(): void {
     this.#clearing = true;
     clearTimeout(this.#quiet);
+    clearTimeout(this.#telling);
     const pid = this.#child?.pid;
     if (pid === undefined) return;
     if (this.#exit !== undefined && !signalGroup(pid, 0)) this.#gone();
