@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { createAdapters } from "../src/adapters/index.ts";
 import { GATEWAY_CONFIG_SCHEMA, GROUP_MEMBERS, SETTINGS } from "../src/config/gateway-config-schema.ts";
 import type { Setting } from "../src/config/setting.ts";
-import { ERROR_CATALOGUE, FAILURE_REASONS } from "../src/core/errors.ts";
+import { ERROR_CATALOGUE, FAILURE_REASONS, NOTICE_REASONS } from "../src/core/errors.ts";
 import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json.ts";
 import { createPipelineSteps } from "../src/pipeline/index.ts";
 import { createSchemaChecker } from "../src/pipeline/schema-checker.ts";
@@ -53,6 +53,7 @@ function errorsPage(): string {
     entry.mend,
   ]);
   const failures = Object.entries(FAILURE_REASONS).map(([reason, meaning]) => [`\`${reason}\``, meaning]);
+  const notices = Object.entries(NOTICE_REASONS).map(([reason, meaning]) => [`\`${reason}\``, meaning]);
   return `<!-- Generated from src/core/errors.ts by \`npm run gen\`; do not edit. -->
 
 # Errors and failures
@@ -82,6 +83,15 @@ ${table(["Reason", "Status", "Retry", "When", "What to do"], reasons)}
 These stand in \`result.failure.reason\` of an answer whose status is \`OK\`.
 
 ${table(["Reason", "When"], failures)}
+
+\`result.failure.origin\` says whose no it is where the reason does not tell: the tool's own, or its protocol's, as when
+an MCP server answers with a JSON-RPC error.
+
+## Notices
+
+These stand in \`result.notices[].reason\`, beside a result that is given all the same.
+
+${table(["Reason", "When"], notices)}
 `;
 }
 

@@ -1,7 +1,15 @@
 export { type GatewayConfig, type GatewayConfigOutcome, parseGatewayConfig } from "./config/gateway-config.ts";
 export type { Reconfigured } from "./config/live-settings.ts";
 export { type Clock, systemClock } from "./core/clock.ts";
-export { ERROR_CATALOGUE, type ErrorReason, FAILURE_REASONS, type FailureReason, GatewayError } from "./core/errors.ts";
+export {
+  ERROR_CATALOGUE,
+  type ErrorReason,
+  FAILURE_REASONS,
+  type FailureReason,
+  GatewayError,
+  NOTICE_REASONS,
+  type NoticeReason,
+} from "./core/errors.ts";
 export { type LogFields, type Logger, silentLogger } from "./core/logger.ts";
 export { VERSION } from "./core/version.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.ts";

@@ -1,12 +1,17 @@
 import { Buffer } from "node:buffer";
 import { durationMs, type Timestamp, timestampDate } from "@bufbuild/protobuf/wkt";
-import type {
-  CallEvent,
-  CallExplanation,
-  CallOutcome,
-  Content,
-  DeclarationProblem,
-  Tool,
+import {
+  type CallEvent,
+  type CallExplanation,
+  type CallOutcome,
+  type Content,
+  type ContentAnnotations,
+  type DeclarationProblem,
+  FailureOrigin,
+  type ResourceLink,
+  type ResultNotice,
+  type Tool,
+  type ToolFailure,
 } from "../../clients/typescript/src/index.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../core/json.ts";
 import { deliveryWord, kindWord, stateWord, truncationWord } from "./words.ts";
@@ -58,18 +63,10 @@ export function outcomeJson(outcome: CallOutcome): JsonObject {
   const { truncation } = result ?? {};
   return {
     callId: outcome.callId,
-    ...(failure === undefined
-      ? {}
-      : {
-          failure: {
-            reason: failure.reason,
-            message: failure.message,
-            retryable: failure.retryable,
-            ...(failure.upstreamCode === undefined ? {} : { upstreamCode: failure.upstreamCode }),
-          },
-        }),
+    ...(failure === undefined ? {} : { failure: failureJson(failure) }),
     ...(result?.structuredJson === undefined ? {} : { structured: parseJson(result.structuredJson) }),
     content: (result?.content ?? []).flatMap(contentJson),
+    ...noticesJson(result?.notices ?? []),
     ...(truncation === undefined
       ? {}
       : {
@@ -127,17 +124,54 @@ function explanationJson(explanation: CallExplanation): JsonValue {
   }));
 }
 
-function contentJson({ part }: Content): JsonObject[] {
+function failureJson({ reason, message, retryable, upstreamCode, origin }: ToolFailure): JsonObject {
+  const code = upstreamCode === undefined ? {} : { upstreamCode };
+  return { reason, message, retryable, ...code, ...originJson(origin) };
+}
+
+function originJson(origin: FailureOrigin): JsonObject {
+  if (origin === FailureOrigin.TOOL) return { origin: "tool" };
+  return origin === FailureOrigin.PROTOCOL ? { origin: "protocol" } : {};
+}
+
+function noticesJson(notices: readonly ResultNotice[]): JsonObject {
+  return notices.length === 0 ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) };
+}
+
+function contentJson({ part, resource, annotations }: Content): JsonObject[] {
+  const facts: JsonObject = {
+    ...(resource === undefined ? {} : { resource: { uri: resource.uri, mimeType: resource.mimeType } }),
+    ...(annotations === undefined ? {} : { annotations: annotationsJson(annotations) }),
+  };
   switch (part.case) {
     case "text":
-      return [{ text: part.value }];
+      return [{ text: part.value, ...facts }];
     case "blob":
-      return [{ blob: { mimeType: part.value.mimeType, data: base64(part.value.data) } }];
+      return [{ blob: { mimeType: part.value.mimeType, data: base64(part.value.data) }, ...facts }];
     case "link":
-      return [{ link: { uri: part.value.uri, mimeType: part.value.mimeType, name: part.value.name } }];
+      return [{ link: linkJson(part.value), ...facts }];
     case undefined:
       return [];
   }
+}
+
+function linkJson({ uri, mimeType, name, title, description, sizeBytes }: ResourceLink): JsonObject {
+  return {
+    uri,
+    mimeType,
+    name,
+    ...(title === "" ? {} : { title }),
+    ...(description === "" ? {} : { description }),
+    ...(sizeBytes === undefined ? {} : { sizeBytes }),
+  };
+}
+
+function annotationsJson({ audience, priority, lastModified }: ContentAnnotations): JsonObject {
+  return {
+    ...(audience.length === 0 ? {} : { audience: [...audience] }),
+    ...(priority === undefined ? {} : { priority }),
+    ...(lastModified === "" ? {} : { lastModified }),
+  };
 }
 
 function base64(bytes: Uint8Array): string {

@@ -46,12 +46,15 @@ export function resultText({ result }: CallOutcome): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
-/** Prints a failure the tool reported, and how output was cut. */
+/** Prints how output was cut, what the gateway has to say of it, and a failure the tool reported. */
 export function printVerdict(outcome: CallOutcome, err: Output): void {
   const truncation = outcome.result?.truncation;
   if (truncation !== undefined) {
     const length = truncation.originalLength === undefined ? "" : `, ${truncation.originalLength} characters in all`;
     err.line(`${err.paint("yellow", "shortened:")} ${truncationWord(truncation.mode)} kept${length}`);
+  }
+  for (const { reason, message } of outcome.result?.notices ?? []) {
+    err.line(`${err.paint("yellow", "notice:")} ${err.paint("bold", plain(reason))} ${plain(message)}`);
   }
   const { failure } = outcome;
   if (failure === undefined) return;
@@ -69,14 +72,18 @@ export function statsLine(outcome: CallOutcome): string {
   return `call ${outcome.callId}: ${durationWords(outcome.totalMs)}${queued}, ${attempts}, effect ${outcome.effect}`;
 }
 
-function partText({ part }: Content): string {
+function partText({ part, resource }: Content): string {
+  const from = resource === undefined || resource.uri === "" ? "" : ` from ${plain(resource.uri)}`;
   switch (part.case) {
     case "text":
       return part.value;
     case "blob":
-      return `[${part.value.data.length} bytes of ${part.value.mimeType}; --output json has them]`;
-    case "link":
-      return `[${part.value.name || "link"}: ${part.value.uri}]`;
+      return `[${part.value.data.length} bytes of ${plain(part.value.mimeType)}${from}; --output json has them]`;
+    case "link": {
+      const { uri, name, title, sizeBytes } = part.value;
+      const size = sizeBytes === undefined ? "" : `, ${sizeBytes} bytes`;
+      return `[${plain(title || name || "link")}: ${plain(uri)}${size}]`;
+    }
     case undefined:
       return "";
   }

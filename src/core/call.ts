@@ -1,5 +1,5 @@
 import type { Effect } from "./effect.ts";
-import type { FailureReason } from "./errors.ts";
+import type { FailureReason, NoticeReason } from "./errors.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principal.ts";
@@ -54,19 +54,59 @@ export interface CallContext {
   readonly key?: CallKey;
 }
 
+/** What a tool says of one part of its output. Source: MCP `Annotations`. */
+export interface ContentAnnotations {
+  /** Whom it is meant for, such as `user` or `assistant`; empty: not said. */
+  readonly audience: readonly string[];
+  /** From 0, optional, to 1, needed. */
+  readonly priority?: number;
+  /** When the content last changed, ISO 8601 as the tool wrote it. */
+  readonly lastModified?: string;
+}
+
+/** What stands beside any part of output. */
+export interface ContentFacts {
+  readonly annotations?: ContentAnnotations;
+  /** The resource whose content a text or blob is, where the tool embedded one. */
+  readonly resource?: { readonly uri: string; readonly mimeType: string };
+}
+
+/** A reference to something the caller can fetch. */
+export interface ContentLink {
+  readonly type: "link";
+  readonly uri: string;
+  readonly mimeType: string;
+  readonly name: string;
+  /** For people, where it differs from the name. */
+  readonly title?: string;
+  readonly description?: string;
+  readonly sizeBytes?: number;
+}
+
 /** One part of output. */
-export type ContentPart =
-  | { readonly type: "text"; readonly text: string }
-  | { readonly type: "blob"; readonly mimeType: string; readonly data: Uint8Array }
-  | { readonly type: "link"; readonly uri: string; readonly mimeType: string; readonly name: string };
+export type ContentPart = ContentFacts &
+  (
+    | { readonly type: "text"; readonly text: string }
+    | { readonly type: "blob"; readonly mimeType: string; readonly data: Uint8Array }
+    | ContentLink
+  );
+
+/** Something the gateway has to say of a result that is given all the same. */
+export interface ResultNotice {
+  readonly reason: NoticeReason;
+  /** One line. */
+  readonly message: string;
+}
 
 /** A failure the tool itself reported: an answer, not an RPC error. */
 export interface ToolFailure {
   readonly reason: FailureReason;
   /** For the model. */
   readonly message: string;
-  /** HTTP status or exit code. */
+  /** HTTP status, exit code or JSON-RPC error code. */
   readonly upstreamCode: number | undefined;
+  /** Whether the tool itself said no, or the protocol that it is reached by. Absent: the reason tells. */
+  readonly origin?: "protocol" | "tool";
   readonly retryable: boolean;
   /** Whether the cause may pass by itself, leaving aside whether a repetition is safe. Absent: no. */
   readonly transient?: boolean;
@@ -112,6 +152,7 @@ export interface UpstreamResult {
   readonly failure?: ToolFailure;
   /** HTTP status or exit code. */
   readonly upstreamCode?: number;
+  readonly notices?: readonly ResultNotice[];
   readonly effect: Effect;
   /** How many attempts it took; set by who repeats a call. Absent: 1. */
   readonly attempts?: number;
@@ -133,6 +174,8 @@ export interface ToolResult {
   readonly structuredJson: string | undefined;
   readonly failure: ToolFailure | undefined;
   readonly truncation: { readonly originalLength: number | undefined; readonly mode: TruncationMode } | undefined;
+  /** Absent: none. */
+  readonly notices?: readonly ResultNotice[];
 }
 
 /** To the caller, shaped and redacted: any number of others, then exactly one `completed`. */

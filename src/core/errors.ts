@@ -284,7 +284,11 @@ export type ErrorReason = keyof typeof ERROR_CATALOGUE;
  * docs/errors.md is generated from this table too.
  */
 export const FAILURE_REASONS = {
-  TOOL_FAILED: "The tool answered that it failed (`success_field` is not `success_value`).",
+  TOOL_FAILED: "The tool answered that it failed: `success_field` is not `success_value`, or MCP `isError`.",
+  UPSTREAM_REJECTED:
+    "The server refused the request by its protocol: no such tool there, or arguments it does not take; `upstream_code` has the JSON-RPC code.",
+  UPSTREAM_ERROR:
+    "The server answered with an error of its protocol instead of a result; `upstream_code` has the JSON-RPC code.",
   UPSTREAM_STATUS: "The upstream answered with an HTTP status that is no success; `upstream_code` has it.",
   UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
   UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
@@ -298,6 +302,20 @@ export const FAILURE_REASONS = {
 
 /** Stable word for a failure the tool itself reported. */
 export type FailureReason = keyof typeof FAILURE_REASONS;
+
+/**
+ * Words of what the gateway has to say of a result that is given all the same (`result.notices[].reason`).
+ * docs/errors.md is generated from this table too.
+ */
+export const NOTICE_REASONS = {
+  OUTPUT_SCHEMA_MISMATCH:
+    "The tool declares an output schema, and what it gave does not fit, or has no structured part. The result is as the tool gave it.",
+  CONTENT_UNREADABLE:
+    "A part of the result is not as the protocol has it. It stands in the result as the JSON text that came.",
+} as const satisfies Readonly<Record<string, string>>;
+
+/** Stable word for a notice. */
+export type NoticeReason = keyof typeof NOTICE_REASONS;
 
 /** One wrong place in a request. */
 export interface FieldViolation {

@@ -1,7 +1,23 @@
-import type { ContentPart, ToolEvent, ToolFailure, ToolResult } from "../core/call.ts";
+import type {
+  ContentAnnotations,
+  ContentFacts,
+  ContentPart,
+  ResultNotice,
+  ToolEvent,
+  ToolFailure,
+  ToolResult,
+} from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
-import { ERROR_CATALOGUE, type ErrorReason, FAILURE_REASONS, GatewayError } from "../core/errors.ts";
-import { isJsonObject, type JsonObject, type JsonValue, ownValue, parseJson, stringifyJson } from "../core/json.ts";
+import { ERROR_CATALOGUE, type ErrorReason, FAILURE_REASONS, GatewayError, NOTICE_REASONS } from "../core/errors.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  ownValue,
+  parseJson,
+  stringifyJson,
+} from "../core/json.ts";
 
 /** How a call ended, as it is kept: its result with all streamed text in it, or an error that is its answer. */
 export type Outcome =
@@ -15,13 +31,14 @@ export function encodeOutcome(outcome: Outcome): string {
     return stringifyJson({ error: { reason, message, modelMessage, effect, retryable, metadata } });
   }
   const { result, effect, attempts } = outcome;
-  const { structuredJson, failure, truncation } = result;
+  const { structuredJson, failure, truncation, notices } = result;
   return stringifyJson({
     effect,
     attempts,
     content: result.content.map(encodePart),
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
+    ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
     ...(truncation === undefined
       ? {}
       : { truncation: { mode: truncation.mode, originalLength: truncation.originalLength ?? null } }),
@@ -41,35 +58,87 @@ export function decodeOutcome(text: string): Outcome {
   const content = ownValue(value, "content");
   const structuredJson = ownValue(value, "structuredJson");
   const failure = ownValue(value, "failure");
+  const notices = ownValue(value, "notices");
   const result: ToolResult = {
-    content: Array.isArray(content) ? content.map(decodePart) : [],
+    content: isJsonArray(content) ? content.map(decodePart) : [],
     structuredJson: typeof structuredJson === "string" ? structuredJson : undefined,
-    failure: isJsonObject(failure) ? decodeFailure(failure) : undefined,
+    failure: failure !== undefined && isJsonObject(failure) ? decodeFailure(failure) : undefined,
     truncation: decodeTruncation(ownValue(value, "truncation")),
+    ...(isJsonArray(notices) ? { notices: notices.map(decodeNotice) } : {}),
   };
   const effect = decodeEffect(ownValue(value, "effect"));
   return { type: "completed", result, effect, attempts: Number(ownValue(value, "attempts") ?? 1), replayed: true };
 }
 
 function encodePart(part: ContentPart): JsonObject {
+  const { annotations, resource } = part;
+  const facts = {
+    ...(annotations === undefined ? {} : { annotations: { ...annotations } }),
+    ...(resource === undefined ? {} : { resource: { uri: resource.uri, mimeType: resource.mimeType } }),
+  };
   switch (part.type) {
     case "text":
-      return { text: part.text };
+      return { text: part.text, ...facts };
     case "blob":
-      return { blob: Buffer.from(part.data).toString("base64"), mimeType: part.mimeType };
-    case "link":
-      return { uri: part.uri, mimeType: part.mimeType, name: part.name };
+      return { blob: Buffer.from(part.data).toString("base64"), mimeType: part.mimeType, ...facts };
+    case "link": {
+      const { type: _type, annotations: _annotations, resource: _resource, ...link } = part;
+      return { ...link, ...facts };
+    }
   }
 }
 
 function decodePart(part: JsonValue): ContentPart {
   if (!isJsonObject(part)) throw unreadable();
+  const facts = decodeFacts(part);
   const mimeType = textOf(part, "mimeType");
   const blob = ownValue(part, "blob");
-  if (typeof blob === "string") return { type: "blob", mimeType, data: Buffer.from(blob, "base64") };
-  const uri = ownValue(part, "uri");
-  if (typeof uri === "string") return { type: "link", uri, mimeType, name: textOf(part, "name") };
-  return { type: "text", text: textOf(part, "text") };
+  if (typeof blob === "string") return { type: "blob", mimeType, data: Buffer.from(blob, "base64"), ...facts };
+  if (typeof ownValue(part, "uri") === "string") return { ...decodeLink(part, mimeType), ...facts };
+  return { type: "text", text: textOf(part, "text"), ...facts };
+}
+
+function decodeLink(part: JsonObject, mimeType: string): ContentPart {
+  const title = textOf(part, "title");
+  const description = textOf(part, "description");
+  const sizeBytes = ownValue(part, "sizeBytes");
+  return {
+    type: "link",
+    uri: textOf(part, "uri"),
+    mimeType,
+    name: textOf(part, "name"),
+    ...(title === "" ? {} : { title }),
+    ...(description === "" ? {} : { description }),
+    ...(typeof sizeBytes === "number" ? { sizeBytes } : {}),
+  };
+}
+
+function decodeFacts(part: JsonObject): ContentFacts {
+  const resource = ownValue(part, "resource");
+  const annotations = ownValue(part, "annotations");
+  return {
+    ...(resource !== undefined && isJsonObject(resource)
+      ? { resource: { uri: textOf(resource, "uri"), mimeType: textOf(resource, "mimeType") } }
+      : {}),
+    ...(annotations !== undefined && isJsonObject(annotations) ? { annotations: decodeAnnotations(annotations) } : {}),
+  };
+}
+
+function decodeAnnotations(annotations: JsonObject): ContentAnnotations {
+  const audience = ownValue(annotations, "audience");
+  const priority = ownValue(annotations, "priority");
+  const lastModified = textOf(annotations, "lastModified");
+  return {
+    audience: isJsonArray(audience) ? audience.filter((word) => typeof word === "string") : [],
+    ...(typeof priority === "number" ? { priority } : {}),
+    ...(lastModified === "" ? {} : { lastModified }),
+  };
+}
+
+function decodeNotice(notice: JsonValue): ResultNotice {
+  const reason = isJsonObject(notice) ? textOf(notice, "reason") : "";
+  if (!isJsonObject(notice) || !isNoticeReason(reason)) throw unreadable();
+  return { reason, message: textOf(notice, "message") };
 }
 
 function encodeFailure({ upstreamCode, ...failure }: ToolFailure): JsonObject {
@@ -80,7 +149,9 @@ function decodeFailure(failure: JsonObject): ToolFailure {
   const reason = textOf(failure, "reason");
   const upstreamCode = ownValue(failure, "upstreamCode");
   if (!isFailureReason(reason)) throw unreadable();
+  const origin = ownValue(failure, "origin");
   return {
+    ...(origin === "tool" || origin === "protocol" ? { origin } : {}),
     reason,
     message: textOf(failure, "message"),
     upstreamCode: typeof upstreamCode === "number" ? upstreamCode : undefined,
@@ -119,6 +190,10 @@ function isErrorReason(word: string): word is ErrorReason {
 
 function isFailureReason(word: string): word is ToolFailure["reason"] {
   return Object.hasOwn(FAILURE_REASONS, word);
+}
+
+function isNoticeReason(word: string): word is ResultNotice["reason"] {
+  return Object.hasOwn(NOTICE_REASONS, word);
 }
 
 function texts(object: JsonObject): Readonly<Record<string, string>> {

@@ -3,6 +3,7 @@ import type { Affected, RateLimit, Step } from "../core/step.ts";
 import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { auditStep } from "./steps/audit.ts";
+import { createCheckOutputStep } from "./steps/check-output.ts";
 import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { deadlineStep } from "./steps/deadline.ts";
@@ -32,6 +33,7 @@ export interface PipelineStepDeps {
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
+ * - check-output looks at the one result that all attempts come to;
  * - rate-limit counts calls, not attempts, and only those that can be made at all;
  * - idempotency_field comes after it, since callers cannot send that parameter, and before attempts, which share its value;
  * - deadline stands around retry: all attempts together end with it;
@@ -48,6 +50,7 @@ export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
   return [
     auditStep,
     createValidateArgumentsStep(checker),
+    createCheckOutputStep(checker),
     createRateLimitStep(rateLimit),
     idempotencyFieldStep,
     reconcileStep,

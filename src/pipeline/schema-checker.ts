@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type FieldViolation, GatewayError } from "../core/errors.ts";
-import { type JsonObject, stringifyJson } from "../core/json.ts";
+import { type JsonObject, type JsonValue, stringifyJson } from "../core/json.ts";
 import { ArgumentCopy, ArgumentsTooLarge } from "./schema/argument-copy.ts";
 import type { SchemaError } from "./schema/check.ts";
 import { compileSchema, type Validator } from "./schema/compile-schema.ts";
@@ -42,6 +42,11 @@ export interface SchemaChecker {
    * @throws GatewayError INTERNAL for a schema that `problem` refuses.
    */
   check(schema: JsonObject, args: JsonObject): ArgumentsOutcome;
+  /**
+   * Where a result does not fit a schema, as it stands: nothing is filled in and no `null` left out. `undefined`: not
+   * to be told, since the schema cannot be used or the result has too much in it, by the limits of `check`.
+   */
+  mismatches(schema: JsonObject, value: JsonValue): readonly FieldViolation[] | undefined;
 }
 
 /** A schema ready to be used. */
@@ -107,7 +112,19 @@ export function createSchemaChecker(options: { readonly maxCompiled: number }): 
         throw error;
       }
     },
+    mismatches: (schema, value) => resultMismatches(() => compiledOf(schema).validator, value),
   };
+}
+
+function resultMismatches(validator: () => Validator, value: JsonValue): readonly FieldViolation[] | undefined {
+  try {
+    const copy = new ArgumentCopy(typeof value === "bigint" ? Number(value) : value);
+    return violationsOf(validator().errors(copy));
+  } catch (error) {
+    const isKnown = error instanceof GatewayError || error instanceof ArgumentsTooLarge;
+    if (isKnown || error instanceof WorkLimitReached) return undefined;
+    throw error;
+  }
 }
 
 function checkArguments(validator: Validator, defaults: Defaults, args: JsonObject): ArgumentsOutcome {

@@ -17,7 +17,8 @@ export function createExtract(tool: string, rules: ResultRules): Judge {
       return content.length === 0 ? result : { ...rest, content: [], failure: missing(tool, path, undefined, result) };
     }
     const got = followPath(value, path);
-    if (got.found) return { ...result, value: got.value };
+    // What the path names is the result; texts beside the answer say the rest of it, or the same.
+    if (got.found) return { ...rest, content: content.filter((part) => part.type !== "text"), value: got.value };
     return { ...rest, content: [], failure: missing(tool, path, got, result) };
   };
 }

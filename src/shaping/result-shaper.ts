@@ -4,6 +4,7 @@ import type { ResultRules, ResultShaper } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
 import { DeltaText } from "./delta-text.ts";
 import { createExtract } from "./extract.ts";
+import { createOneOfBoth } from "./read-value.ts";
 import { redactExchange } from "./redact-exchange.ts";
 import { EMPTY, type ResultLimits, shapeResult, tooLong } from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
@@ -30,7 +31,8 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const { tool, rules } = parts;
   const judge = createJudge(tool, rules);
   const extract = createExtract(tool, rules);
-  const settle: Judge = (result) => extract(judge(result));
+  const oneOfBoth = createOneOfBoth(rules);
+  const settle: Judge = (result) => extract(oneOfBoth(judge(result)));
   return { shape: (events, call) => shapeEvents(events, call, parts, settle) };
 }
 

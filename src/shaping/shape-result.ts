@@ -1,8 +1,16 @@
-import type { ContentPart, ToolFailure, ToolResult, UpstreamResult } from "../core/call.ts";
+import type {
+  ContentFacts,
+  ContentLink,
+  ContentPart,
+  ResultNotice,
+  ToolFailure,
+  ToolResult,
+  UpstreamResult,
+} from "../core/call.ts";
 import type { JsonValue } from "../core/json.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules } from "../core/shaper.ts";
-import { codePointCount, wellFormed } from "../core/text.ts";
+import { codePointCount, oneLine, wellFormed } from "../core/text.ts";
 import { cleanJson } from "./clean-json.ts";
 import { shorten } from "./shorten.ts";
 
@@ -14,6 +22,13 @@ const MAX_FAILURE_LENGTH = 4_000;
 
 /** Most code points of a failure's message. */
 const MAX_MESSAGE_LENGTH = 2_000;
+
+/** Most notices of a result, and most code points of one. */
+const MAX_NOTICES = 10;
+const MAX_NOTICE_LENGTH = 1_000;
+
+/** Most words of whom a part is meant for; MCP knows two. */
+const MAX_AUDIENCE = 8;
 
 /** How long a result may be. */
 export interface ResultLimits {
@@ -45,18 +60,31 @@ export function tooLong(tool: string, limit: string): ToolFailure {
 }
 
 /**
- * Redacts and bounds a result that was judged and extracted. JSON stands alone as `structuredJson`; a JSON string is
- * text; JSON over the limit becomes text with its mark. Texts over the limit together become one.
+ * Redacts and bounds a result that was judged and extracted. JSON stands as `structuredJson`, and beside it what its
+ * upstream gave that does not say the same; a JSON string is text; JSON over the limit becomes text with its mark.
+ * Texts over the limit together become one.
  */
 export function shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
+  const shaped = shapeBody(result, limits, parts);
+  const { notices = [] } = result;
+  return notices.length === 0 ? shaped : { ...shaped, notices: shapeNotices(notices, parts) };
+}
+
+function shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
   const { failure, value } = result;
   if (failure !== undefined) return shapeFailure(result, failure, limits, parts);
   const content = result.content.map((part) => cleanPart(part, parts.redactor));
   if (value === undefined) return bounded(content, limits, parts);
-  const others = content.filter((part) => part.type !== "text");
   if (typeof value === "string")
-    return bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...others], limits, parts);
-  return shapeJson(value, others, limits, parts);
+    return bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...content], limits, parts);
+  return shapeJson(value, content, limits, parts);
+}
+
+function shapeNotices(notices: readonly ResultNotice[], { redactor }: ShapeParts): ResultNotice[] {
+  return notices.slice(0, MAX_NOTICES).map(({ reason, message }) => {
+    const clean = redactor.text(oneLine(wellFormed(message)));
+    return { reason, message: shorten(clean, MAX_NOTICE_LENGTH, "head")?.text ?? clean };
+  });
 }
 
 function shapeJson(
@@ -66,7 +94,8 @@ function shapeJson(
   parts: ShapeParts,
 ): ToolResult {
   const json = cleanJson(value, parts.redactor);
-  if (!isLonger(json, limits.room)) {
+  const texts = others.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  if (!isLonger([json, ...texts].join("\n"), limits.room)) {
     const rest = bounded(others, limits, parts);
     return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
   }
@@ -90,14 +119,48 @@ function shapeFailure(
 
 function cleanPart(part: ContentPart, redactor: Redactor): ContentPart {
   const clean = (text: string): string => redactor.text(wellFormed(text));
+  const facts = cleanFacts(part, clean);
   switch (part.type) {
     case "text":
-      return { type: "text", text: clean(part.text) };
+      return { type: "text", text: clean(part.text), ...facts };
     case "link":
-      return { type: "link", uri: clean(part.uri), mimeType: clean(part.mimeType), name: clean(part.name) };
+      return cleanLink(part, facts, clean);
     case "blob":
-      return part;
+      return { ...part, ...facts };
   }
+}
+
+function cleanLink(
+  { uri, mimeType, name, title, description, sizeBytes }: ContentLink,
+  facts: ContentFacts,
+  clean: (text: string) => string,
+): ContentPart {
+  return {
+    type: "link",
+    uri: clean(uri),
+    mimeType: clean(mimeType),
+    name: clean(name),
+    ...(title === undefined ? {} : { title: clean(title) }),
+    ...(description === undefined ? {} : { description: clean(description) }),
+    ...(sizeBytes === undefined ? {} : { sizeBytes }),
+    ...facts,
+  };
+}
+
+function cleanFacts({ annotations, resource }: ContentFacts, clean: (text: string) => string): ContentFacts {
+  const { audience = [], lastModified } = annotations ?? {};
+  return {
+    ...(annotations === undefined
+      ? {}
+      : {
+          annotations: {
+            ...annotations,
+            audience: audience.slice(0, MAX_AUDIENCE).map(clean),
+            ...(lastModified === undefined ? {} : { lastModified: clean(lastModified) }),
+          },
+        }),
+    ...(resource === undefined ? {} : { resource: { uri: clean(resource.uri), mimeType: clean(resource.mimeType) } }),
+  };
 }
 
 function bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }: ShapeParts): ToolResult {

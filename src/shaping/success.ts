@@ -4,6 +4,7 @@ import { isJsonObject, type JsonObject, type JsonValue, jsonEqual, ownValue, str
 import type { ResultRules } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
 import { type FieldFound, type FieldPath, followPath, parseFieldPath } from "./field-path.ts";
+import { createJsonOfText } from "./read-value.ts";
 
 /** Judges a result that the upstream gave as a success: the same one, or the failure it is. */
 export type Judge = (result: UpstreamResult) => UpstreamResult;
@@ -23,9 +24,11 @@ const MAX_NAMES = 10;
  */
 export function createJudge(tool: string, rules: ResultRules): Judge {
   const path = rules.successField === undefined ? undefined : parseFieldPath(rules.successField);
-  if (path === undefined) return (result) => result;
+  const read = createJsonOfText(rules);
+  if (path === undefined) return read;
   const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
-  return (result) => {
+  return (given) => {
+    const result = read(given);
     if (result.failure !== undefined) return result;
     if (result.value === undefined && saysNothing(result)) return result;
     if (result.value === undefined) return failed(result, missing(tool, path, undefined, result), undefined);

@@ -140,6 +140,7 @@ function decodeRequestId(value: string): string | undefined {
 
 function refuseUnsupported(invocation: Invocation): void {
   if (invocation.question !== "") throw notSupportedYet("invocation.question");
+  if (invocation.acceptsInput) throw notSupportedYet("invocation.accepts_input");
   if (invocation.continuation !== undefined) throw notSupportedYet("invocation.continuation");
 }
 

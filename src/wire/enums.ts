@@ -1,4 +1,7 @@
-import { TruncationMode as WireTruncationMode } from "../../gen/toolgate/v1/call_pb.ts";
+import {
+  FailureOrigin as WireFailureOrigin,
+  TruncationMode as WireTruncationMode,
+} from "../../gen/toolgate/v1/call_pb.ts";
 import { Effect as WireEffect } from "../../gen/toolgate/v1/errors_pb.ts";
 import { CheckStatus } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import {
@@ -6,7 +9,7 @@ import {
   ToolKind as WireToolKind,
   ToolState as WireToolState,
 } from "../../gen/toolgate/v1/tool_pb.ts";
-import type { TruncationMode } from "../core/call.ts";
+import type { ToolFailure, TruncationMode } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import type { CheckResult } from "../core/registry.ts";
 import type { Delivery, ToolKind, ToolState } from "../core/tool.ts";
@@ -49,6 +52,12 @@ export const TRUNCATION_NUMBERS = {
   tail: WireTruncationMode.TAIL,
   head_tail: WireTruncationMode.HEAD_TAIL,
 } as const satisfies Readonly<Record<TruncationMode, WireTruncationMode>>;
+
+/** See {@link KIND_NUMBERS}. */
+export const ORIGIN_NUMBERS = {
+  tool: WireFailureOrigin.TOOL,
+  protocol: WireFailureOrigin.PROTOCOL,
+} as const satisfies Readonly<Record<NonNullable<ToolFailure["origin"]>, WireFailureOrigin>>;
 
 /** See {@link KIND_NUMBERS}. */
 export const CHECK_NUMBERS = {

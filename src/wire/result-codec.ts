@@ -12,7 +12,7 @@ import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { toDuration, toTimestamp } from "./durations.ts";
-import { EFFECT_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
+import { EFFECT_NUMBERS, ORIGIN_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
 import { splitUtf8, utf8Length } from "./utf8.ts";
 
 /** Most bytes of text in one message of a stream, so that a slow reader holds little. */
@@ -57,13 +57,14 @@ export function encodeResult(
   result: ToolResult,
   { name, contractDigest }: Pick<ToolDefinition, "name" | "contractDigest">,
 ): MessageInitShape<typeof ToolResultSchema> {
-  const { structuredJson, failure, truncation } = result;
+  const { structuredJson, failure, truncation, notices } = result;
   return {
     content: result.content.map(encodeContent),
     // What an upstream says is data from outside, never instructions.
     provenance: { tool: name, contractDigest, trusted: false },
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
+    ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
     ...(truncation === undefined
       ? {}
       : {
@@ -81,19 +82,41 @@ export function encodeResult(
  * @throws GatewayError RESULT_TOO_LARGE.
  */
 export function withinMessage(result: ToolResult): ToolResult {
-  const texts = [result.structuredJson ?? "", result.failure?.message ?? ""];
-  let bytes = 0;
-  for (const part of result.content) {
-    if (part.type === "text") texts.push(part.text);
-    else if (part.type === "blob") bytes += part.data.byteLength;
-  }
-  for (const text of texts) bytes += utf8Length(text);
+  const bytes =
+    result.content.reduce((sum, part) => sum + partBytes(part), 0) +
+    textBytes([
+      result.structuredJson,
+      result.failure?.message,
+      ...(result.notices ?? []).map(({ message }) => message),
+    ]);
   if (bytes <= MAX_RESULT_BYTES) return result;
   throw new GatewayError(
     "RESULT_TOO_LARGE",
     `the result has ${bytes} bytes, more than the ${MAX_RESULT_BYTES} of one message; lower \`max_length\` of the call or the tool`,
     { effect: "unknown", metadata: { bytes: String(bytes), limit_bytes: String(MAX_RESULT_BYTES) } },
   );
+}
+
+function partBytes(part: ContentPart): number {
+  const { annotations, resource } = part;
+  const beside = textBytes([
+    ...(annotations?.audience ?? []),
+    annotations?.lastModified,
+    resource?.uri,
+    resource?.mimeType,
+  ]);
+  switch (part.type) {
+    case "text":
+      return beside + utf8Length(part.text);
+    case "blob":
+      return beside + part.data.byteLength;
+    case "link":
+      return beside + textBytes([part.uri, part.mimeType, part.name, part.title, part.description]);
+  }
+}
+
+function textBytes(texts: readonly (string | undefined)[]): number {
+  return texts.reduce((sum, text) => sum + (text === undefined ? 0 : utf8Length(text)), 0);
 }
 
 /** How a call went. */
@@ -129,18 +152,37 @@ export function encodeExplanation(
 }
 
 function encodeContent(part: ContentPart): MessageInitShape<typeof ContentSchema> {
+  const { annotations, resource } = part;
+  if (annotations === undefined && resource === undefined) return { part: encodePart(part) };
+  return {
+    part: encodePart(part),
+    ...(resource === undefined ? {} : { resource: { uri: resource.uri, mimeType: resource.mimeType } }),
+    ...(annotations === undefined ? {} : { annotations: { ...annotations, audience: [...annotations.audience] } }),
+  };
+}
+
+function encodePart(part: ContentPart): NonNullable<MessageInitShape<typeof ContentSchema>["part"]> {
   switch (part.type) {
     case "text":
-      return { part: { case: "text", value: part.text } };
+      return { case: "text", value: part.text };
     case "blob":
-      return { part: { case: "blob", value: { mimeType: part.mimeType, data: part.data } } };
-    case "link":
-      return { part: { case: "link", value: { uri: part.uri, mimeType: part.mimeType, name: part.name } } };
+      return { case: "blob", value: { mimeType: part.mimeType, data: part.data } };
+    case "link": {
+      const { uri, mimeType, name, title = "", description = "", sizeBytes } = part;
+      const size = sizeBytes === undefined ? {} : { sizeBytes: BigInt(sizeBytes) };
+      return { case: "link", value: { uri, mimeType, name, title, description, ...size } };
+    }
   }
 }
 
-function encodeFailure({ reason, message, upstreamCode, retryable }: ToolFailure) {
-  return { reason, message, retryable, ...(upstreamCode === undefined ? {} : { upstreamCode }) };
+function encodeFailure({ reason, message, upstreamCode, retryable, origin }: ToolFailure) {
+  return {
+    reason,
+    message,
+    retryable,
+    ...(upstreamCode === undefined ? {} : { upstreamCode }),
+    ...(origin === undefined ? {} : { origin: ORIGIN_NUMBERS[origin] }),
+  };
 }
 
 function encodeExchange(exchange: UpstreamExchange): MessageInitShape<typeof UpstreamExchangeSchema> {

@@ -70,7 +70,7 @@ test("a call sends JSON text with all its digits and gives the result with its h
   expect(outcome).toMatchObject({ callId: "c1", effect: "committed", attempts: 1, totalMs: 1500, failure: undefined });
   expect(outcome.text()).toBe("a\nb");
   expect(outcome.structured()).toEqual({ id: 9_007_199_254_740_993n, n: 1.5 });
-  expect(outcome.modelText()).toBe('{"id":9007199254740993,"n":1.5}');
+  expect(outcome.modelText()).toBe('{"id":9007199254740993,"n":1.5}\na\nb');
 });
 
 test("a failure the tool reported is an outcome and not an error", async () => {

@@ -399,3 +399,80 @@ test("a megabyte of JSON is shaped without a stall", async () => {
   expect(performance.now() - began).toBeLessThan(500);
   expect(got.truncation?.originalLength).toBeGreaterThan(800_000);
 });
+
+const JSON_TEXT = '{"rows":12}';
+
+test.each([
+  ["the same JSON", { rows: 12 }, JSON_TEXT],
+  ["the same JSON in another form", { rows: 12, a: 1 }, '{\n "a": 1.0, "rows": 12 }'],
+  ["the one string in it", { content: "line\n" }, "line"],
+  ["the string", "words", "words "],
+])("a text that says the same as the JSON beside it is left out: %s", async (_, value, text) => {
+  const result = await shapeOne({ value, content: [{ type: "text", text }] });
+  if (typeof value === "string") expect(result.content).toEqual([{ type: "text", text: value }]);
+  else expect(result).toMatchObject({ content: [], structuredJson: JSON.stringify(value) });
+});
+
+test("a text that says something else stands beside the JSON, and both count for the length", async () => {
+  const content = [{ type: "text", text: "12 rows of 40" }] as const;
+  expect(await shapeOne({ value: { rows: 12 }, content })).toMatchObject({ content, structuredJson: JSON_TEXT });
+  const short = await shapeOne({ value: { rows: 12 }, content }, { rules: { maxLength: 20 } });
+  expect(short).toMatchObject({ structuredJson: undefined, truncation: { originalLength: 25, mode: "head" } });
+});
+
+test("`format: text` takes the text of an answer that has JSON too", async () => {
+  const given = { value: { rows: 12 }, content: [{ type: "text", text: "12 rows" }] } as const;
+  expect(await shapeOne(given, { rules: { format: "text" } })).toMatchObject({
+    content: given.content,
+    structuredJson: undefined,
+  });
+});
+
+test("rules look into a text that is JSON, where there is no other", async () => {
+  const content = [{ type: "text", text: '{"success":false,"error":"no such table","data":[1]}' }] as const;
+  const rules = { successField: "success", successValue: true, dataField: "data" };
+  const said = await shapeOne({ content, effect: "committed" }, { rules });
+  expect(said).toMatchObject({ failure: { reason: "TOOL_FAILED" }, effect: "unknown", structuredJson: "[1]" });
+  expect(said.failure?.message).toContain("no such table");
+  expect(await shapeOne({ content }, { rules: { dataField: "data" } })).toMatchObject({
+    content: [],
+    structuredJson: "[1]",
+  });
+  expect(await shapeOne({ content }, { rules: { format: "json" } })).toMatchObject({ content: [] });
+  expect(await shapeOne({ content })).toMatchObject({ content, structuredJson: undefined });
+});
+
+test("what a tool says of its parts is redacted, and so are notices", async () => {
+  const annotations = { audience: [SECRET], priority: 1, lastModified: SECRET };
+  const result = await shapeOne({
+    content: [
+      { type: "text", text: "a", annotations, resource: { uri: `x:${SECRET}`, mimeType: SECRET } },
+      { type: "blob", mimeType: "image/png", data: new Uint8Array([1]), resource: { uri: SECRET, mimeType: "" } },
+      { type: "link", uri: SECRET, mimeType: "", name: SECRET, title: SECRET, description: SECRET, sizeBytes: 4 },
+    ],
+    notices: [{ reason: "CONTENT_UNREADABLE", message: `part\n${SECRET}` }],
+  });
+  expect(JSON.stringify(result)).not.toContain(SECRET);
+  expect(result.notices).toEqual([{ reason: "CONTENT_UNREADABLE", message: "part\\u000a***" }]);
+  expect(result.content[2]).toEqual({
+    type: "link",
+    uri: "***",
+    mimeType: "",
+    name: "***",
+    title: "***",
+    description: "***",
+    sizeBytes: 4,
+  });
+});
+
+test("an image beside a text is bytes of its own, whatever the limit of the text [M-D18]", async () => {
+  const data = new Uint8Array(150_000);
+  const content = [
+    { type: "text", text: "x".repeat(5_000) },
+    { type: "blob", mimeType: "image/png", data },
+  ] as const;
+  const result = await shapeOne({ content }, { rules: { maxLength: 1_200 } });
+  expect(result.content[1]).toEqual(content[1]);
+  expect(result.content[0]).toMatchObject({ type: "text" });
+  expect(JSON.stringify(result.content[0]).length).toBeLessThanOrEqual(1_240);
+});

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toJson } from "@bufbuild/protobuf";
 import { expect, test } from "vitest";
 import {
   CallExplanationSchema,
@@ -130,4 +130,50 @@ test("a result beyond what every gRPC client takes is refused, with its size and
   expect(error.reason).toBe("RESULT_TOO_LARGE");
   expect(error.message).toContain("4200000 bytes");
   expect(error.message).toContain("max_length");
+});
+
+test("a part is carried with what the tool says of it, and a result with its notices and whose no it is", () => {
+  const message = create(
+    ToolResultSchema,
+    encodeResult(
+      {
+        ...textResult(""),
+        content: [
+          { type: "text", text: "# A", resource: { uri: "file:///a.md", mimeType: "text/markdown" } },
+          {
+            type: "blob",
+            mimeType: "image/png",
+            data: new Uint8Array([1]),
+            annotations: { audience: [], priority: 0 },
+          },
+          { type: "link", uri: "u", mimeType: "", name: "n", title: "T", description: "D", sizeBytes: 2 ** 40 },
+        ],
+        failure: {
+          reason: "UPSTREAM_REJECTED",
+          message: "no",
+          origin: "protocol",
+          upstreamCode: -32_602,
+          retryable: false,
+          upstreamFault: false,
+        },
+        notices: [{ reason: "OUTPUT_SCHEMA_MISMATCH", message: "n" }],
+      },
+      TOOL,
+    ),
+  );
+  expect(toJson(ToolResultSchema, message)).toEqual({
+    content: [
+      { text: "# A", resource: { uri: "file:///a.md", mimeType: "text/markdown" } },
+      { blob: { mimeType: "image/png", data: "AQ==" }, annotations: { priority: 0 } },
+      { link: { uri: "u", name: "n", title: "T", description: "D", sizeBytes: "1099511627776" } },
+    ],
+    failure: {
+      reason: "UPSTREAM_REJECTED",
+      message: "no",
+      upstreamCode: -32_602,
+      origin: "FAILURE_ORIGIN_PROTOCOL",
+    },
+    notices: [{ reason: "OUTPUT_SCHEMA_MISMATCH", message: "n" }],
+    provenance: { tool: "order_status", contractDigest: "d1" },
+  });
 });

@@ -30,7 +30,10 @@ export interface CallOutcome {
    * `result.structuredJson` has the text itself.
    */
   structured(): JsonValue | undefined;
-  /** One text to hand to a model: the failure's message, or the structured result as JSON text, or the text. */
+  /**
+   * One text to hand to a model: the failure's message, or the structured result as JSON text and after it the text, which
+   * does not say the same, or what there is of the two.
+   */
   modelText(): string;
 }
 
@@ -56,8 +59,12 @@ export function outcomeOf(callId: string, { result, stats, explanation }: Outcom
     explanation,
     text,
     structured: () => (result?.structuredJson === undefined ? undefined : parseExact(result.structuredJson)),
-    modelText: () => result?.failure?.message ?? result?.structuredJson ?? text(),
+    modelText: () => result?.failure?.message ?? allText(result),
   };
+}
+
+function allText(result: ToolResult | undefined): string {
+  return [result?.structuredJson ?? "", joinText(result)].filter((part) => part !== "").join("\n");
 }
 
 function joinText(result: ToolResult | undefined): string {

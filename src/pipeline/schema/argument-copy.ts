@@ -9,17 +9,18 @@ export class ArgumentsTooLarge extends Error {}
 type Container = Record<string | number, JsonValue>;
 
 /**
- * A copy of a call's arguments for the validator, which knows numbers but no `bigint`: a number stands where a
- * `bigint` was, and the `bigint` beside it. Objects have no prototype, so a name such as `__proto__` is like any other.
+ * A copy of a call's arguments, or of another JSON value that is no `bigint` itself, for the validator, which knows
+ * numbers but no `bigint`: a number stands where a `bigint` was, and the `bigint` beside it. Objects have no prototype,
+ * so a name such as `__proto__` is like any other.
  */
-export class ArgumentCopy {
-  readonly root: JsonObject;
+export class ArgumentCopy<R extends JsonValue = JsonValue> {
+  readonly root: R;
   readonly #exact = new Map<object, Map<string, bigint>>();
   #values = 0;
 
   /** @throws ArgumentsTooLarge. */
-  constructor(args: JsonObject) {
-    this.root = this.#copy(args, 1) as JsonObject;
+  constructor(args: R) {
+    this.root = this.#copy(args, 1) as R;
   }
 
   /** How many JSON values it holds. */
@@ -63,7 +64,7 @@ export class ArgumentCopy {
   }
 
   /** The copy with every `bigint` back in its place. To be used no more after it. */
-  finish(): JsonObject {
+  finish(): R {
     for (const [container, digits] of this.#exact) {
       for (const [key, value] of digits) (container as Container)[key] = value;
     }

@@ -14,7 +14,7 @@ import type { JsonObject, Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/call.proto.
  */
 export const file_toolgate_v1_call: GenFile = /*@__PURE__*/
-  fileDesc("ChZ0b29sZ2F0ZS92MS9jYWxsLnByb3RvEgt0b29sZ2F0ZS52MSKSAwoKSW52b2NhdGlvbhIMCgRuYW1lGAEgASgJEhgKDmFyZ3VtZW50c19qc29uGAIgASgJSAASMwoQYXJndW1lbnRzX3N0cnVjdBgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIABISCgpyZXF1ZXN0X2lkGAQgASgJEioKB3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFwoKbWF4X2xlbmd0aBgGIAEoDUgBiAEBEikKB2NvbnRleHQYByABKAsyGC50b29sZ2F0ZS52MS5DYWxsQ29udGV4dBIVCg12YWxpZGF0ZV9vbmx5GAggASgIEhAKCHF1ZXN0aW9uGAkgASgJEhcKD2NvbnRyYWN0X2RpZ2VzdBgKIAEoCRI0Cgxjb250aW51YXRpb24YCyABKAsyHi50b29sZ2F0ZS52MS5Db250aW51YXRpb25JbnB1dBIPCgdleHBsYWluGAwgASgIQgsKCWFyZ3VtZW50c0INCgtfbWF4X2xlbmd0aCI3ChFDb250aW51YXRpb25JbnB1dBINCgVzdGF0ZRgBIAEoCRITCgtpbnB1dHNfanNvbhgCIAEoCSLKAQoLQ2FsbENvbnRleHQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIPCgd0dXJuX2lkGAIgASgJEhQKDHRvb2xfY2FsbF9pZBgDIAEoCRI8CgphdHRyaWJ1dGVzGAQgAygLMigudG9vbGdhdGUudjEuQ2FsbENvbnRleHQuQXR0cmlidXRlc0VudHJ5Eg8KB3Rhc2tfaWQYBSABKAkaMQoPQXR0cmlidXRlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEimAIKClRvb2xSZXN1bHQSJQoHY29udGVudBgBIAMoCzIULnRvb2xnYXRlLnYxLkNvbnRlbnQSHAoPc3RydWN0dXJlZF9qc29uGAIgASgJSACIAQESKQoHZmFpbHVyZRgDIAEoCzIYLnRvb2xnYXRlLnYxLlRvb2xGYWlsdXJlEisKCnRydW5jYXRpb24YBCABKAsyFy50b29sZ2F0ZS52MS5UcnVuY2F0aW9uEiwKC25lZWRzX2lucHV0GAUgASgLMhcudG9vbGdhdGUudjEuTmVlZHNJbnB1dBIrCgpwcm92ZW5hbmNlGAYgASgLMhcudG9vbGdhdGUudjEuUHJvdmVuYW5jZUISChBfc3RydWN0dXJlZF9qc29uIjIKCk5lZWRzSW5wdXQSDQoFc3RhdGUYASABKAkSFQoNcmVxdWVzdHNfanNvbhgCIAEoCSJECgpQcm92ZW5hbmNlEgwKBHRvb2wYASABKAkSFwoPY29udHJhY3RfZGlnZXN0GAIgASgJEg8KB3RydXN0ZWQYAyABKAgibwoHQ29udGVudBIOCgR0ZXh0GAEgASgJSAASIQoEYmxvYhgCIAEoCzIRLnRvb2xnYXRlLnYxLkJsb2JIABIpCgRsaW5rGAMgASgLMhkudG9vbGdhdGUudjEuUmVzb3VyY2VMaW5rSABCBgoEcGFydCInCgRCbG9iEhEKCW1pbWVfdHlwZRgBIAEoCRIMCgRkYXRhGAIgASgMIjwKDFJlc291cmNlTGluaxILCgN1cmkYASABKAkSEQoJbWltZV90eXBlGAIgASgJEgwKBG5hbWUYAyABKAkibwoLVG9vbEZhaWx1cmUSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSGgoNdXBzdHJlYW1fY29kZRgDIAEoBUgAiAEBEhEKCXJldHJ5YWJsZRgEIAEoCEIQCg5fdXBzdHJlYW1fY29kZSJ5CgpUcnVuY2F0aW9uEhwKD29yaWdpbmFsX2xlbmd0aBgBIAEoBEgAiAEBEikKBG1vZGUYAiABKA4yGy50b29sZ2F0ZS52MS5UcnVuY2F0aW9uTW9kZRIOCgZoYW5kbGUYAyABKAlCEgoQX29yaWdpbmFsX2xlbmd0aCLZAQoJQ2FsbFN0YXRzEi4KCnN0YXJ0X3RpbWUYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBnF1ZXVlZBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgV0b3RhbBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIQCghhdHRlbXB0cxgEIAEoDRIQCghyZXBsYXllZBgFIAEoCBIjCgZlZmZlY3QYBiABKA4yEy50b29sZ2F0ZS52MS5FZmZlY3QiQwoPQ2FsbEV4cGxhbmF0aW9uEjAKCWV4Y2hhbmdlcxgBIAMoCzIdLnRvb2xnYXRlLnYxLlVwc3RyZWFtRXhjaGFuZ2Ui8QEKEFVwc3RyZWFtRXhjaGFuZ2USDgoGbWV0aG9kGAEgASgJEgsKA3VybBgCIAEoCRIsCg9yZXF1ZXN0X2hlYWRlcnMYAyADKAsyEy50b29sZ2F0ZS52MS5IZWFkZXISFAoMcmVxdWVzdF9ib2R5GAQgASgJEhMKBnN0YXR1cxgFIAEoBUgAiAEBEi0KEHJlc3BvbnNlX2hlYWRlcnMYBiADKAsyEy50b29sZ2F0ZS52MS5IZWFkZXISLQoKZmlyc3RfYnl0ZRgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIJCgdfc3RhdHVzIiUKBkhlYWRlchIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIn4KC0NhbGxTdGFydGVkEg8KB2NhbGxfaWQYASABKAkSLAoIZGVhZGxpbmUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDXJlc3VtZV93aW5kb3cYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iWAoLT3V0cHV0RGVsdGESDQoFaW5kZXgYASABKA0SDgoEdGV4dBgCIAEoCUgAEg4KBGRhdGEYAyABKAxIABIRCgltaW1lX3R5cGUYBCABKAlCBwoFZGVsdGEiTgoMQ2FsbFByb2dyZXNzEg8KB2N1cnJlbnQYASABKAESEgoFdG90YWwYAiABKAFIAIgBARIPCgdtZXNzYWdlGAMgASgJQggKBl90b3RhbCIpCgdDYWxsTG9nEg0KBWxldmVsGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiLQoKQ2FsbFF1ZXVlZBINCgVsaW1pdBgBIAEoCRIQCghwb3NpdGlvbhgCIAEoDSIPCg1DYWxsSGVhcnRiZWF0IpIBCg1DYWxsQ29tcGxldGVkEicKBnJlc3VsdBgBIAEoCzIXLnRvb2xnYXRlLnYxLlRvb2xSZXN1bHQSJQoFc3RhdHMYAiABKAsyFi50b29sZ2F0ZS52MS5DYWxsU3RhdHMSMQoLZXhwbGFuYXRpb24YAyABKAsyHC50b29sZ2F0ZS52MS5DYWxsRXhwbGFuYXRpb24qoQEKDlRydW5jYXRpb25Nb2RlEh8KG1RSVU5DQVRJT05fTU9ERV9VTlNQRUNJRklFRBAAEhgKFFRSVU5DQVRJT05fTU9ERV9IRUFEEAESHQoZVFJVTkNBVElPTl9NT0RFX0hFQURfVEFJTBACEhsKF1RSVU5DQVRJT05fTU9ERV9TVU1NQVJZEAMSGAoUVFJVTkNBVElPTl9NT0RFX1RBSUwQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_toolgate_v1_errors]);
+  fileDesc("ChZ0b29sZ2F0ZS92MS9jYWxsLnByb3RvEgt0b29sZ2F0ZS52MSKpAwoKSW52b2NhdGlvbhIMCgRuYW1lGAEgASgJEhgKDmFyZ3VtZW50c19qc29uGAIgASgJSAASMwoQYXJndW1lbnRzX3N0cnVjdBgDIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3RIABISCgpyZXF1ZXN0X2lkGAQgASgJEioKB3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFwoKbWF4X2xlbmd0aBgGIAEoDUgBiAEBEikKB2NvbnRleHQYByABKAsyGC50b29sZ2F0ZS52MS5DYWxsQ29udGV4dBIVCg12YWxpZGF0ZV9vbmx5GAggASgIEhAKCHF1ZXN0aW9uGAkgASgJEhcKD2NvbnRyYWN0X2RpZ2VzdBgKIAEoCRI0Cgxjb250aW51YXRpb24YCyABKAsyHi50b29sZ2F0ZS52MS5Db250aW51YXRpb25JbnB1dBIPCgdleHBsYWluGAwgASgIEhUKDWFjY2VwdHNfaW5wdXQYDSABKAhCCwoJYXJndW1lbnRzQg0KC19tYXhfbGVuZ3RoIjcKEUNvbnRpbnVhdGlvbklucHV0Eg0KBXN0YXRlGAEgASgJEhMKC2lucHV0c19qc29uGAIgASgJIsoBCgtDYWxsQ29udGV4dBISCgpzZXNzaW9uX2lkGAEgASgJEg8KB3R1cm5faWQYAiABKAkSFAoMdG9vbF9jYWxsX2lkGAMgASgJEjwKCmF0dHJpYnV0ZXMYBCADKAsyKC50b29sZ2F0ZS52MS5DYWxsQ29udGV4dC5BdHRyaWJ1dGVzRW50cnkSDwoHdGFza19pZBgFIAEoCRoxCg9BdHRyaWJ1dGVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLEAgoKVG9vbFJlc3VsdBIlCgdjb250ZW50GAEgAygLMhQudG9vbGdhdGUudjEuQ29udGVudBIcCg9zdHJ1Y3R1cmVkX2pzb24YAiABKAlIAIgBARIpCgdmYWlsdXJlGAMgASgLMhgudG9vbGdhdGUudjEuVG9vbEZhaWx1cmUSKwoKdHJ1bmNhdGlvbhgEIAEoCzIXLnRvb2xnYXRlLnYxLlRydW5jYXRpb24SLAoLbmVlZHNfaW5wdXQYBSABKAsyFy50b29sZ2F0ZS52MS5OZWVkc0lucHV0EisKCnByb3ZlbmFuY2UYBiABKAsyFy50b29sZ2F0ZS52MS5Qcm92ZW5hbmNlEioKB25vdGljZXMYByADKAsyGS50b29sZ2F0ZS52MS5SZXN1bHROb3RpY2VCEgoQX3N0cnVjdHVyZWRfanNvbiIvCgxSZXN1bHROb3RpY2USDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkiYQoKTmVlZHNJbnB1dBINCgVzdGF0ZRgBIAEoCRIVCg1yZXF1ZXN0c19qc29uGAIgASgJEi0KCmV4cGlyZXNfaW4YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRAoKUHJvdmVuYW5jZRIMCgR0b29sGAEgASgJEhcKD2NvbnRyYWN0X2RpZ2VzdBgCIAEoCRIPCgd0cnVzdGVkGAMgASgIItQBCgdDb250ZW50Eg4KBHRleHQYASABKAlIABIhCgRibG9iGAIgASgLMhEudG9vbGdhdGUudjEuQmxvYkgAEikKBGxpbmsYAyABKAsyGS50b29sZ2F0ZS52MS5SZXNvdXJjZUxpbmtIABItCghyZXNvdXJjZRgEIAEoCzIbLnRvb2xnYXRlLnYxLlJlc291cmNlT3JpZ2luEjQKC2Fubm90YXRpb25zGAUgASgLMh8udG9vbGdhdGUudjEuQ29udGVudEFubm90YXRpb25zQgYKBHBhcnQiMAoOUmVzb3VyY2VPcmlnaW4SCwoDdXJpGAEgASgJEhEKCW1pbWVfdHlwZRgCIAEoCSJhChJDb250ZW50QW5ub3RhdGlvbnMSEAoIYXVkaWVuY2UYASADKAkSFQoIcHJpb3JpdHkYAiABKAFIAIgBARIVCg1sYXN0X21vZGlmaWVkGAMgASgJQgsKCV9wcmlvcml0eSInCgRCbG9iEhEKCW1pbWVfdHlwZRgBIAEoCRIMCgRkYXRhGAIgASgMIogBCgxSZXNvdXJjZUxpbmsSCwoDdXJpGAEgASgJEhEKCW1pbWVfdHlwZRgCIAEoCRIMCgRuYW1lGAMgASgJEg0KBXRpdGxlGAQgASgJEhMKC2Rlc2NyaXB0aW9uGAUgASgJEhcKCnNpemVfYnl0ZXMYBiABKARIAIgBAUINCgtfc2l6ZV9ieXRlcyKbAQoLVG9vbEZhaWx1cmUSDgoGcmVhc29uGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSGgoNdXBzdHJlYW1fY29kZRgDIAEoBUgAiAEBEhEKCXJldHJ5YWJsZRgEIAEoCBIqCgZvcmlnaW4YBSABKA4yGi50b29sZ2F0ZS52MS5GYWlsdXJlT3JpZ2luQhAKDl91cHN0cmVhbV9jb2RlInkKClRydW5jYXRpb24SHAoPb3JpZ2luYWxfbGVuZ3RoGAEgASgESACIAQESKQoEbW9kZRgCIAEoDjIbLnRvb2xnYXRlLnYxLlRydW5jYXRpb25Nb2RlEg4KBmhhbmRsZRgDIAEoCUISChBfb3JpZ2luYWxfbGVuZ3RoItkBCglDYWxsU3RhdHMSLgoKc3RhcnRfdGltZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoGcXVldWVkGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKBXRvdGFsGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhAKCGF0dGVtcHRzGAQgASgNEhAKCHJlcGxheWVkGAUgASgIEiMKBmVmZmVjdBgGIAEoDjITLnRvb2xnYXRlLnYxLkVmZmVjdCJDCg9DYWxsRXhwbGFuYXRpb24SMAoJZXhjaGFuZ2VzGAEgAygLMh0udG9vbGdhdGUudjEuVXBzdHJlYW1FeGNoYW5nZSLxAQoQVXBzdHJlYW1FeGNoYW5nZRIOCgZtZXRob2QYASABKAkSCwoDdXJsGAIgASgJEiwKD3JlcXVlc3RfaGVhZGVycxgDIAMoCzITLnRvb2xnYXRlLnYxLkhlYWRlchIUCgxyZXF1ZXN0X2JvZHkYBCABKAkSEwoGc3RhdHVzGAUgASgFSACIAQESLQoQcmVzcG9uc2VfaGVhZGVycxgGIAMoCzITLnRvb2xnYXRlLnYxLkhlYWRlchItCgpmaXJzdF9ieXRlGAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgkKB19zdGF0dXMiJQoGSGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkifgoLQ2FsbFN0YXJ0ZWQSDwoHY2FsbF9pZBgBIAEoCRIsCghkZWFkbGluZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoNcmVzdW1lX3dpbmRvdxgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJYCgtPdXRwdXREZWx0YRINCgVpbmRleBgBIAEoDRIOCgR0ZXh0GAIgASgJSAASDgoEZGF0YRgDIAEoDEgAEhEKCW1pbWVfdHlwZRgEIAEoCUIHCgVkZWx0YSJOCgxDYWxsUHJvZ3Jlc3MSDwoHY3VycmVudBgBIAEoARISCgV0b3RhbBgCIAEoAUgAiAEBEg8KB21lc3NhZ2UYAyABKAlCCAoGX3RvdGFsIikKB0NhbGxMb2cSDQoFbGV2ZWwYASABKAkSDwoHbWVzc2FnZRgCIAEoCSItCgpDYWxsUXVldWVkEg0KBWxpbWl0GAEgASgJEhAKCHBvc2l0aW9uGAIgASgNIg8KDUNhbGxIZWFydGJlYXQikgEKDUNhbGxDb21wbGV0ZWQSJwoGcmVzdWx0GAEgASgLMhcudG9vbGdhdGUudjEuVG9vbFJlc3VsdBIlCgVzdGF0cxgCIAEoCzIWLnRvb2xnYXRlLnYxLkNhbGxTdGF0cxIxCgtleHBsYW5hdGlvbhgDIAEoCzIcLnRvb2xnYXRlLnYxLkNhbGxFeHBsYW5hdGlvbiplCg1GYWlsdXJlT3JpZ2luEh4KGkZBSUxVUkVfT1JJR0lOX1VOU1BFQ0lGSUVEEAASFwoTRkFJTFVSRV9PUklHSU5fVE9PTBABEhsKF0ZBSUxVUkVfT1JJR0lOX1BST1RPQ09MEAIqoQEKDlRydW5jYXRpb25Nb2RlEh8KG1RSVU5DQVRJT05fTU9ERV9VTlNQRUNJRklFRBAAEhgKFFRSVU5DQVRJT05fTU9ERV9IRUFEEAESHQoZVFJVTkNBVElPTl9NT0RFX0hFQURfVEFJTBACEhsKF1RSVU5DQVRJT05fTU9ERV9TVU1NQVJZEAMSGAoUVFJVTkNBVElPTl9NT0RFX1RBSUwQBGIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_toolgate_v1_errors]);
 
 /**
  * What to call.
@@ -108,8 +108,9 @@ export type Invocation = Message<"toolgate.v1.Invocation"> & {
   contractDigest: string;
 
   /**
-   * Answer to an earlier `needs_input` outcome: its state, unchanged, and the inputs. Refused with
-   * NOT_SUPPORTED_YET until a tool kind that asks is there.
+   * Answer to an earlier `needs_input` outcome of the same tool and caller: the call goes on. The arguments are those of
+   * the first call: none, or the same. A state is answered once; one that is not, or no longer, known is refused with
+   * CONTINUATION_NOT_FOUND.
    *
    * @generated from field: toolgate.v1.ContinuationInput continuation = 11;
    */
@@ -121,6 +122,14 @@ export type Invocation = Message<"toolgate.v1.Invocation"> & {
    * @generated from field: bool explain = 12;
    */
   explain: boolean;
+
+  /**
+   * Whether the caller can answer a tool that asks for input. If not, such a call ends with the failure INPUT_REQUIRED,
+   * and what the tool asked is declined. A continuation accepts input.
+   *
+   * @generated from field: bool accepts_input = 13;
+   */
+  acceptsInput: boolean;
 };
 
 /**
@@ -137,14 +146,15 @@ export const InvocationSchema: GenMessage<Invocation> = /*@__PURE__*/
  */
 export type ContinuationInput = Message<"toolgate.v1.ContinuationInput"> & {
   /**
-   * The opaque state of the earlier outcome.
+   * The opaque state of the earlier outcome, unchanged.
    *
    * @generated from field: string state = 1;
    */
   state: string;
 
   /**
-   * The inputs as JSON text, by the ids asked for.
+   * The answers as a JSON object: of each id asked for `{"action": "accept", "content": …}`, where `content` is what the
+   * request's `schema` describes, or `{"action": "decline"}`, or `{"action": "cancel"}`.
    *
    * @generated from field: string inputs_json = 2;
    */
@@ -221,7 +231,8 @@ export type ToolResult = Message<"toolgate.v1.ToolResult"> & {
   content: Content[];
 
   /**
-   * Structured result as JSON text, after data_field extraction. Absent: the result is text or bytes.
+   * Structured result as JSON text, after data_field extraction; `content` does not repeat it. Absent: the result is
+   * text or bytes.
    *
    * @generated from field: optional string structured_json = 2;
    */
@@ -242,7 +253,7 @@ export type ToolResult = Message<"toolgate.v1.ToolResult"> & {
   truncation?: Truncation | undefined;
 
   /**
-   * Set if the tool asks for input before it can go on.
+   * Set if the tool asks for input before it can go on: no result yet. Only for callers that accept input.
    *
    * @generated from field: toolgate.v1.NeedsInput needs_input = 5;
    */
@@ -254,6 +265,13 @@ export type ToolResult = Message<"toolgate.v1.ToolResult"> & {
    * @generated from field: toolgate.v1.Provenance provenance = 6;
    */
   provenance?: Provenance | undefined;
+
+  /**
+   * What the gateway has to say of the result, which is given all the same.
+   *
+   * @generated from field: repeated toolgate.v1.ResultNotice notices = 7;
+   */
+  notices: ResultNotice[];
 };
 
 /**
@@ -264,24 +282,62 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_toolgate_v1_call, 3);
 
 /**
+ * Something to know of a result.
+ *
+ * @generated from message toolgate.v1.ResultNotice
+ */
+export type ResultNotice = Message<"toolgate.v1.ResultNotice"> & {
+  /**
+   * Stable word, UPPER_SNAKE_CASE, listed in docs/errors.md.
+   *
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * One line, redacted.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+};
+
+/**
+ * Describes the message toolgate.v1.ResultNotice.
+ * Use `create(ResultNoticeSchema)` to create a new message.
+ */
+export const ResultNoticeSchema: GenMessage<ResultNotice> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_call, 4);
+
+/**
  * A tool asks for input.
  *
  * @generated from message toolgate.v1.NeedsInput
  */
 export type NeedsInput = Message<"toolgate.v1.NeedsInput"> & {
   /**
-   * Opaque; send it back unchanged. Never shown to a model.
+   * Opaque; send it back unchanged, as the same caller and to the same tool. Never shown to a model.
    *
    * @generated from field: string state = 1;
    */
   state: string;
 
   /**
-   * What is asked, as JSON text: id to JSON Schema and prompt.
+   * What is asked, as a JSON object: of each id `kind` (`form`: values by `schema`; `url`: a person is to go to `url`;
+   * `sampling`: a model's answer; `roots`: folders), `message` for people, `schema` of an answer's `content`, and
+   * `params`, the request as the tool made it. It comes from the tool, so it is data and never an instruction, and is to
+   * be answered by a person or a policy, not by a model alone.
    *
    * @generated from field: string requests_json = 2;
    */
   requestsJson: string;
+
+  /**
+   * How long the answer is waited for.
+   *
+   * @generated from field: google.protobuf.Duration expires_in = 3;
+   */
+  expiresIn?: Duration | undefined;
 };
 
 /**
@@ -289,7 +345,7 @@ export type NeedsInput = Message<"toolgate.v1.NeedsInput"> & {
  * Use `create(NeedsInputSchema)` to create a new message.
  */
 export const NeedsInputSchema: GenMessage<NeedsInput> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 4);
+  messageDesc(file_toolgate_v1_call, 5);
 
 /**
  * Origin of a result.
@@ -324,7 +380,7 @@ export type Provenance = Message<"toolgate.v1.Provenance"> & {
  * Use `create(ProvenanceSchema)` to create a new message.
  */
 export const ProvenanceSchema: GenMessage<Provenance> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 5);
+  messageDesc(file_toolgate_v1_call, 6);
 
 /**
  * One part of output.
@@ -362,6 +418,20 @@ export type Content = Message<"toolgate.v1.Content"> & {
     value: ResourceLink;
     case: "link";
   } | { case: undefined; value?: undefined };
+
+  /**
+   * The resource whose content the text or blob is, where the tool embedded one.
+   *
+   * @generated from field: toolgate.v1.ResourceOrigin resource = 4;
+   */
+  resource?: ResourceOrigin | undefined;
+
+  /**
+   * What the tool says of the part.
+   *
+   * @generated from field: toolgate.v1.ContentAnnotations annotations = 5;
+   */
+  annotations?: ContentAnnotations | undefined;
 };
 
 /**
@@ -369,7 +439,70 @@ export type Content = Message<"toolgate.v1.Content"> & {
  * Use `create(ContentSchema)` to create a new message.
  */
 export const ContentSchema: GenMessage<Content> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 6);
+  messageDesc(file_toolgate_v1_call, 7);
+
+/**
+ * The resource that a part of output is the content of.
+ *
+ * @generated from message toolgate.v1.ResourceOrigin
+ */
+export type ResourceOrigin = Message<"toolgate.v1.ResourceOrigin"> & {
+  /**
+   * Its URI.
+   *
+   * @generated from field: string uri = 1;
+   */
+  uri: string;
+
+  /**
+   * Its media type. Empty: not said.
+   *
+   * @generated from field: string mime_type = 2;
+   */
+  mimeType: string;
+};
+
+/**
+ * Describes the message toolgate.v1.ResourceOrigin.
+ * Use `create(ResourceOriginSchema)` to create a new message.
+ */
+export const ResourceOriginSchema: GenMessage<ResourceOrigin> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_call, 8);
+
+/**
+ * What a tool says of a part of its output: hints, not to be trusted.
+ *
+ * @generated from message toolgate.v1.ContentAnnotations
+ */
+export type ContentAnnotations = Message<"toolgate.v1.ContentAnnotations"> & {
+  /**
+   * Whom it is meant for, such as `user` and `assistant`. Empty: not said.
+   *
+   * @generated from field: repeated string audience = 1;
+   */
+  audience: string[];
+
+  /**
+   * From 0, optional, to 1, needed.
+   *
+   * @generated from field: optional double priority = 2;
+   */
+  priority?: number | undefined;
+
+  /**
+   * When the content last changed, ISO 8601 as the tool wrote it. Empty: not said.
+   *
+   * @generated from field: string last_modified = 3;
+   */
+  lastModified: string;
+};
+
+/**
+ * Describes the message toolgate.v1.ContentAnnotations.
+ * Use `create(ContentAnnotationsSchema)` to create a new message.
+ */
+export const ContentAnnotationsSchema: GenMessage<ContentAnnotations> = /*@__PURE__*/
+  messageDesc(file_toolgate_v1_call, 9);
 
 /**
  * Typed bytes.
@@ -397,7 +530,7 @@ export type Blob = Message<"toolgate.v1.Blob"> & {
  * Use `create(BlobSchema)` to create a new message.
  */
 export const BlobSchema: GenMessage<Blob> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 7);
+  messageDesc(file_toolgate_v1_call, 10);
 
 /**
  * A reference to something the caller can fetch.
@@ -425,6 +558,27 @@ export type ResourceLink = Message<"toolgate.v1.ResourceLink"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * Its name for people. Empty: none of its own.
+   *
+   * @generated from field: string title = 4;
+   */
+  title: string;
+
+  /**
+   * What it is. Empty: not said.
+   *
+   * @generated from field: string description = 5;
+   */
+  description: string;
+
+  /**
+   * Its size in bytes, if known.
+   *
+   * @generated from field: optional uint64 size_bytes = 6;
+   */
+  sizeBytes?: bigint | undefined;
 };
 
 /**
@@ -432,7 +586,7 @@ export type ResourceLink = Message<"toolgate.v1.ResourceLink"> & {
  * Use `create(ResourceLinkSchema)` to create a new message.
  */
 export const ResourceLinkSchema: GenMessage<ResourceLink> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 8);
+  messageDesc(file_toolgate_v1_call, 11);
 
 /**
  * A failure the tool reported.
@@ -455,7 +609,7 @@ export type ToolFailure = Message<"toolgate.v1.ToolFailure"> & {
   message: string;
 
   /**
-   * HTTP status or exit code, if there was one.
+   * HTTP status, exit code or JSON-RPC error code, if there was one.
    *
    * @generated from field: optional int32 upstream_code = 3;
    */
@@ -467,6 +621,13 @@ export type ToolFailure = Message<"toolgate.v1.ToolFailure"> & {
    * @generated from field: bool retryable = 4;
    */
   retryable: boolean;
+
+  /**
+   * Who said no, where the reason does not tell.
+   *
+   * @generated from field: toolgate.v1.FailureOrigin origin = 5;
+   */
+  origin: FailureOrigin;
 };
 
 /**
@@ -474,7 +635,7 @@ export type ToolFailure = Message<"toolgate.v1.ToolFailure"> & {
  * Use `create(ToolFailureSchema)` to create a new message.
  */
 export const ToolFailureSchema: GenMessage<ToolFailure> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 9);
+  messageDesc(file_toolgate_v1_call, 12);
 
 /**
  * Output was cut.
@@ -509,7 +670,7 @@ export type Truncation = Message<"toolgate.v1.Truncation"> & {
  * Use `create(TruncationSchema)` to create a new message.
  */
 export const TruncationSchema: GenMessage<Truncation> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 10);
+  messageDesc(file_toolgate_v1_call, 13);
 
 /**
  * How a call went.
@@ -566,7 +727,7 @@ export type CallStats = Message<"toolgate.v1.CallStats"> & {
  * Use `create(CallStatsSchema)` to create a new message.
  */
 export const CallStatsSchema: GenMessage<CallStats> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 11);
+  messageDesc(file_toolgate_v1_call, 14);
 
 /**
  * What the gateway sent and got, for people who set a tool up. Secret values are masked.
@@ -587,7 +748,7 @@ export type CallExplanation = Message<"toolgate.v1.CallExplanation"> & {
  * Use `create(CallExplanationSchema)` to create a new message.
  */
 export const CallExplanationSchema: GenMessage<CallExplanation> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 12);
+  messageDesc(file_toolgate_v1_call, 15);
 
 /**
  * One request to an upstream and its answer.
@@ -650,7 +811,7 @@ export type UpstreamExchange = Message<"toolgate.v1.UpstreamExchange"> & {
  * Use `create(UpstreamExchangeSchema)` to create a new message.
  */
 export const UpstreamExchangeSchema: GenMessage<UpstreamExchange> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 13);
+  messageDesc(file_toolgate_v1_call, 16);
 
 /**
  * A header field.
@@ -678,7 +839,7 @@ export type Header = Message<"toolgate.v1.Header"> & {
  * Use `create(HeaderSchema)` to create a new message.
  */
 export const HeaderSchema: GenMessage<Header> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 14);
+  messageDesc(file_toolgate_v1_call, 17);
 
 /**
  * The call was accepted.
@@ -713,7 +874,7 @@ export type CallStarted = Message<"toolgate.v1.CallStarted"> & {
  * Use `create(CallStartedSchema)` to create a new message.
  */
 export const CallStartedSchema: GenMessage<CallStarted> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 15);
+  messageDesc(file_toolgate_v1_call, 18);
 
 /**
  * A piece of output, at most 64 KiB.
@@ -764,7 +925,7 @@ export type OutputDelta = Message<"toolgate.v1.OutputDelta"> & {
  * Use `create(OutputDeltaSchema)` to create a new message.
  */
 export const OutputDeltaSchema: GenMessage<OutputDelta> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 16);
+  messageDesc(file_toolgate_v1_call, 19);
 
 /**
  * Progress.
@@ -799,7 +960,7 @@ export type CallProgress = Message<"toolgate.v1.CallProgress"> & {
  * Use `create(CallProgressSchema)` to create a new message.
  */
 export const CallProgressSchema: GenMessage<CallProgress> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 17);
+  messageDesc(file_toolgate_v1_call, 20);
 
 /**
  * A log line.
@@ -827,7 +988,7 @@ export type CallLog = Message<"toolgate.v1.CallLog"> & {
  * Use `create(CallLogSchema)` to create a new message.
  */
 export const CallLogSchema: GenMessage<CallLog> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 18);
+  messageDesc(file_toolgate_v1_call, 21);
 
 /**
  * The call waits for its turn, since as many calls run as a limit allows.
@@ -855,7 +1016,7 @@ export type CallQueued = Message<"toolgate.v1.CallQueued"> & {
  * Use `create(CallQueuedSchema)` to create a new message.
  */
 export const CallQueuedSchema: GenMessage<CallQueued> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 19);
+  messageDesc(file_toolgate_v1_call, 22);
 
 /**
  * Still alive.
@@ -870,7 +1031,7 @@ export type CallHeartbeat = Message<"toolgate.v1.CallHeartbeat"> & {
  * Use `create(CallHeartbeatSchema)` to create a new message.
  */
 export const CallHeartbeatSchema: GenMessage<CallHeartbeat> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 20);
+  messageDesc(file_toolgate_v1_call, 23);
 
 /**
  * The call ended.
@@ -905,7 +1066,48 @@ export type CallCompleted = Message<"toolgate.v1.CallCompleted"> & {
  * Use `create(CallCompletedSchema)` to create a new message.
  */
 export const CallCompletedSchema: GenMessage<CallCompleted> = /*@__PURE__*/
-  messageDesc(file_toolgate_v1_call, 21);
+  messageDesc(file_toolgate_v1_call, 24);
+
+/**
+ * Who reported a failure.
+ *
+ * @generated from enum toolgate.v1.FailureOrigin
+ */
+export const FailureOrigin = {
+  /**
+   * The reason tells.
+   *
+   * @generated from enum value: FAILURE_ORIGIN_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The tool itself.
+   *
+   * @generated from enum value: FAILURE_ORIGIN_TOOL = 1;
+   */
+  TOOL: 1,
+
+  /**
+   * The protocol by which the tool is reached: its server refused or broke down.
+   *
+   * @generated from enum value: FAILURE_ORIGIN_PROTOCOL = 2;
+   */
+  PROTOCOL: 2,
+} as const;
+
+/**
+ * Who reported a failure.
+ *
+ * @generated from enum toolgate.v1.FailureOrigin
+ */
+export type FailureOrigin = (typeof FailureOrigin)[keyof typeof FailureOrigin] | UnknownEnum;
+
+/**
+ * Describes the enum toolgate.v1.FailureOrigin.
+ */
+export const FailureOriginSchema: GenEnum<FailureOrigin> = /*@__PURE__*/
+  enumDesc(file_toolgate_v1_call, 0);
 
 /**
  * How output was cut.
@@ -960,5 +1162,5 @@ export type TruncationMode = (typeof TruncationMode)[keyof typeof TruncationMode
  * Describes the enum toolgate.v1.TruncationMode.
  */
 export const TruncationModeSchema: GenEnum<TruncationMode> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_call, 0);
+  enumDesc(file_toolgate_v1_call, 1);
 
