@@ -97,7 +97,17 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const compose = composeWith(steps, redactor, clock);
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const registry = createToolRegistry({ clock, logger, secrets, tools: config.tools, store, parse, compose, steps });
+  const registry = createToolRegistry({
+    clock,
+    logger,
+    secrets,
+    tools: config.tools,
+    store,
+    parse,
+    compose,
+    steps,
+    tellsDenied: () => settings.tellsDenied,
+  });
   const kept = keepCalls(config, { clock, logger });
   const shared = { registry, kept, clock, logger };
   const door = createFrontDoor({

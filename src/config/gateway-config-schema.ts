@@ -1,6 +1,7 @@
 import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
+import { ACCESS_SETTINGS } from "./access-settings.ts";
 import { DURATION_SCHEMA } from "./durations.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
@@ -107,6 +108,8 @@ export const SETTINGS = {
     "For tools that do not set `timeout.total`; built in: 60s, and 10m for incremental tools.",
   ),
   ...policyDefaults(),
+  "defaults.allowed_roles": ACCESS_SETTINGS.allowed_roles,
+  "defaults.allowed_subjects": ACCESS_SETTINGS.allowed_subjects,
   "defaults.result.max_length": {
     schema: {
       type: "integer",
@@ -234,6 +237,14 @@ export const SETTINGS = {
     },
     standard: "refuse",
   },
+  denied_calls: {
+    schema: {
+      enum: ["not_found", "permission_denied"],
+      description:
+        "What who calls a tool that it may not see is told: the very answer of a tool that does not exist, or that it lacks the role. The second tells which names exist.",
+    },
+    standard: "not_found",
+  },
   reflection: { schema: { type: "boolean", description: "Whether gRPC reflection is served." }, standard: true },
   "cors.allowed_origins": {
     schema: {
@@ -285,7 +296,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   audit: "The record of calls.",
   metrics: "Metrics of the gateway.",
   telemetry: "Traces of the gateway.",
-  denied_calls: "What a caller without the role is told.",
   proxy: "How upstreams are reached.",
 };
 
@@ -316,7 +326,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
 };
 
 /** What a group of gateway.yaml may hold: what its tools share, and policies for each of them. */
-export const GROUP_MEMBERS = { ...GROUP_SETTINGS, ...POLICY_SETTINGS } as const;
+export const GROUP_MEMBERS = { ...GROUP_SETTINGS, ...ACCESS_SETTINGS, ...POLICY_SETTINGS } as const;
 
 const SECTIONS_OF_GROUP: Readonly<Record<string, string>> = {
   "": "A group: what its tools share, and policies for each of them that does not set its own.",

@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
 import type { RateLimit } from "../core/step.ts";
+import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
 import { parseDuration } from "./durations.ts";
 import {
@@ -61,12 +62,12 @@ export interface GatewayConfig {
     };
     readonly result: { readonly maxLength?: number };
     /** By dotted key, durations in milliseconds; what the file does not set is absent. */
-    readonly policies: ReadonlyMap<PolicyKey, JsonValue>;
+    readonly policies: ReadonlyMap<PolicyKey | AccessKey, JsonValue>;
     /** Connections to one origin; kept open for later calls for 4 s where the file does not say. */
     readonly pool: PoolSettings;
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
-  readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey, JsonValue>>;
+  readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey | AccessKey, JsonValue>>;
   /** Most calls of each caller in a time; `undefined`: no limit. */
   readonly rateLimit: RateLimit | undefined;
   readonly registration: {
@@ -119,6 +120,8 @@ export interface GatewayConfig {
     /** Whether a declaration may have its command line run by a shell. Default false. */
     readonly shell: boolean;
   };
+  /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default false. */
+  readonly tellsDenied: boolean;
   /** Whether gRPC reflection is served. Default true. */
   readonly reflection: boolean;
   /** Browsers: origins whose pages may call. Default: none. */
@@ -266,6 +269,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
     scripts: { shell: text("scripts.shell") === "allow" },
+    tellsDenied: text("denied_calls") === "permission_denied",
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
@@ -298,7 +302,7 @@ function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
     },
     result: given("maxLength", "defaults.result.max_length"),
     policies: new Map(
-      settingKeys(POLICY_SETTINGS).flatMap((key) => {
+      settingKeys<PolicyKey | AccessKey>({ ...POLICY_SETTINGS, ...ACCESS_SETTINGS }).flatMap((key) => {
         const value = values.get(`defaults.${key}`);
         return value === undefined ? [] : [[key, value] as const];
       }),

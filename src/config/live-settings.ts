@@ -39,6 +39,11 @@ export class LiveSettings {
     return this.#now.rateLimit;
   }
 
+  /** Whether who calls what it may not see is told so. */
+  get tellsDenied(): boolean {
+    return this.#now.tellsDenied;
+  }
+
   get faults(): FaultPlan {
     return this.#now.faults;
   }
@@ -55,6 +60,7 @@ export class LiveSettings {
 function isLive(key: string): boolean {
   return (
     ["defaults.", "groups.", "faults.", "rate_limit."].some((prefix) => key.startsWith(prefix)) ||
-    key === "limits.response_bytes"
+    key === "limits.response_bytes" ||
+    key === "denied_calls"
   );
 }

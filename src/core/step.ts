@@ -1,3 +1,4 @@
+import type { Access } from "./access.ts";
 import type { AttemptTimeouts } from "./adapter.ts";
 import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "./call.ts";
 import type { Clock } from "./clock.ts";
@@ -91,6 +92,8 @@ export interface ToolPolicy {
   readonly queue: QueuePolicy;
   /** Most calls of the tool in a time; absent: no limit. */
   readonly rateLimit: RateLimit | undefined;
+  /** Who may see and call the tool; absent: everybody. The registry enforces it. */
+  readonly access?: Access;
 }
 
 /** What a step may use. */

@@ -1,3 +1,5 @@
+import { type Access, accessKey } from "../core/access.ts";
+
 /** That a tool, or the list of problems of a source, is another since a revision. */
 export interface ChangeRecord {
   readonly kind: "tool" | "problems";
@@ -6,7 +8,12 @@ export interface ChangeRecord {
   readonly revision: number;
   /** The tool is no more; the source has no problem any more. */
   readonly gone: boolean;
+  /** The rules of access the tool has had as far as the log goes back: who may know of the change. */
+  readonly audiences: readonly (Access | undefined)[];
 }
+
+/** Most rules of access that are remembered of one tool. */
+const MAX_AUDIENCES = 16;
 
 /** How many of the last removals are remembered. */
 const DEFAULT_GONE_LIMIT = 10_000;
@@ -49,15 +56,33 @@ export class ChangeLog {
   }
 
   /** Adds a change; readers see it after {@link wake}. Returns its revision. */
-  append(kind: ChangeRecord["kind"], key: string, gone: boolean): number {
+  append(kind: ChangeRecord["kind"], key: string, gone: boolean, access?: Access): number {
     const id = `${kind}:${key}`;
-    if (this.#latest.get(id)?.gone === true) this.#goneCount -= 1;
-    const record: ChangeRecord = { kind, key, revision: ++this.#head, gone };
+    const before = this.#latest.get(id);
+    if (before?.gone === true) this.#goneCount -= 1;
+    const revision = ++this.#head;
+    let audiences = withAccess(before?.audiences ?? [], access);
+    if (audiences.length > MAX_AUDIENCES) {
+      // Whoever has not seen it since then may be one of those forgotten.
+      audiences = [access];
+      this.#floor = revision;
+    }
+    const record: ChangeRecord = { kind, key, revision, gone, audiences };
     this.#records.push(record);
     this.#latest.set(id, record);
     if (gone) this.#goneCount += 1;
     this.#cleanUp();
     return record.revision;
+  }
+
+  /** Revision of the last change, up to one, that `sees` accepts; the oldest the log goes back to where none does. */
+  lastSeen(upTo: number, sees: (record: ChangeRecord) => boolean): number {
+    for (let index = this.#records.length - 1; index >= 0; index--) {
+      const record = this.#records[index];
+      if (record === undefined || record.revision > upTo) continue;
+      if (this.#isLatest(record) && sees(record)) return Math.max(record.revision, this.#floor);
+    }
+    return this.#floor;
   }
 
   /** The next change after a revision. */
@@ -108,4 +133,9 @@ export class ChangeLog {
       return false;
     });
   }
+}
+
+function withAccess(audiences: ChangeRecord["audiences"], access: Access | undefined): readonly (Access | undefined)[] {
+  const key = accessKey(access);
+  return audiences.some((each) => accessKey(each) === key) ? audiences : [...audiences, access];
 }

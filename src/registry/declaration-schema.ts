@@ -1,3 +1,4 @@
+import { ACCESS_SETTINGS } from "../config/access-settings.ts";
 import { DURATION_SCHEMA } from "../config/durations.ts";
 import { ownList, ownObject } from "../config/own-values.ts";
 import { policySchemas } from "../config/policy-settings.ts";
@@ -121,6 +122,8 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
     minLength: 1,
     description: "Group of gateway.yaml the tool is in: it shares the group's limits and takes over its policies.",
   },
+  allowed_roles: ACCESS_SETTINGS.allowed_roles.schema,
+  allowed_subjects: ACCESS_SETTINGS.allowed_subjects.schema,
   timeout: {
     type: "object",
     additionalProperties: false,
@@ -138,7 +141,6 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
 
 /** Keys that a later version gives an effect; whoever gives one an effect takes its place in the schema. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  allowed_roles: "Who may call.",
   coerce: "Lossless repair of arguments of another type.",
   cache: "Answers kept for a time.",
   toolsets: "Named sets the tool belongs to.",

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { accessKey } from "../core/access.ts";
 import { canonicalJson, type JsonObject } from "../core/json.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
@@ -43,6 +44,7 @@ export function declarationDigestOf(
     own,
     rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
     policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
+    ...(policy.access === undefined ? {} : { access: accessKey(policy.access) }),
     policies: policies.facts,
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes,

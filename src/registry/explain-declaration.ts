@@ -1,3 +1,4 @@
+import { ACCESS_SETTINGS } from "../config/access-settings.ts";
 import { formatDuration } from "../config/durations.ts";
 import { GROUP_SETTINGS, POLICY_SETTINGS } from "../config/policy-settings.ts";
 import type { Setting } from "../config/setting.ts";
@@ -7,6 +8,7 @@ import type { ExplainedSetting } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import type { DeclaredTool } from "../core/tool.ts";
+import type { ResolvedAccess } from "./access.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
 import type { ResolvedPolicies, ResolvedPolicy } from "./policies.ts";
 import type { ResolvedTimeouts } from "./timeouts.ts";
@@ -21,6 +23,7 @@ export interface ExplainParts {
   readonly result: readonly ExplainedSetting[];
   readonly timeouts: ResolvedTimeouts;
   readonly policies: ResolvedPolicies;
+  readonly access: ResolvedAccess;
   readonly stepConfigs: ReadonlyMap<string, JsonValue>;
 }
 
@@ -60,6 +63,7 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
       const origin = declaredBy === undefined ? gatewayOrigin(defaultedBy, place) : declaredOrigin(declaredBy, place);
       return { key: `timeout.${key}`, value: formatDuration(ms), origin };
     }),
+    ...accessEntries(parts.access, policies.group, place),
     ...(policies.group === undefined ? [] : [own("group", policies.group)]),
     ...[...policies.shared].map(([key, policy]): Explained => {
       const full = `groups.${policies.group ?? ""}.${key}`;
@@ -76,6 +80,19 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
       origin: gatewayOrigin("limits.response_bytes", place),
     },
   ];
+}
+
+/** Who may see and call the tool, where anybody says. */
+function accessEntries({ level, values }: ResolvedAccess, group: string | undefined, place: OriginParts): Explained[] {
+  if (level === undefined) return [];
+  return [...values].map(([key, value]) => {
+    const resolved = { value, level };
+    return {
+      key,
+      value: policyText(ACCESS_SETTINGS, key, resolved),
+      origin: policyOrigin(key, resolved, group, place),
+    };
+  });
 }
 
 /** Hints that are known, under their names in a declaration. */

@@ -11,6 +11,7 @@ import type { EffectClass } from "../core/step.ts";
 import { oneLine } from "../core/text.ts";
 import type { DeclaredTool, ToolKind } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
+import { type ResolvedAccess, resolveAccess } from "./access.ts";
 import type { Declaration, DeclarationDefaults, DeclarationOutcome } from "./declaration.ts";
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import { declaredKind } from "./declared-kind.ts";
@@ -88,6 +89,7 @@ interface CommonParts {
   readonly result: ParsedResultRules;
   readonly timeouts: ResolvedTimeouts;
   readonly policies: ResolvedPolicies;
+  readonly access: ResolvedAccess;
   /** Those of the keys and schemas come first. */
   readonly issues: readonly ConfigIssue[];
   readonly notes: readonly ConfigIssue[];
@@ -114,6 +116,7 @@ function readCommon(document: SourceDocument, kind: ToolKind, options: ParseDecl
     result,
     timeouts,
     policies,
+    access: resolveAccess(keys, defaults),
     issues: parts.flatMap((part) => part.issues),
     notes: [...found.notes, ...timeouts.notes, ...policies.notes],
   };
@@ -123,7 +126,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const { document } = read;
   const { grammar, defaults, source } = options;
   const common = readCommon(document, adapter.kind, options);
-  const { value, keys, tool, inner, result, timeouts, policies, issues } = common;
+  const { value, keys, tool, inner, result, timeouts, policies, access, issues } = common;
   const own = pick(value, propertyNames(adapter.configSchema));
   const blocked = issues.some((issue) => concernsAdapter(issue, adapter));
   const settings = settingsOf(result.rules, timeouts, options);
@@ -136,11 +139,11 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   if (allIssues.length > 0) return { ok: false, issues: allIssues };
   const { config, upstream, warnings } = configured;
   const { rules } = result;
-  const policy = { ...timeouts.policy, ...policies.policy, effectClass: effects, upstream };
+  const policy = { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream };
   const contractDigest = contractDigestOf(tool);
   const declared = { source, tool, adapter, config, rules, policy, stepConfigs, contractDigest };
   const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
-  const shown = { tool, timeouts, policies, stepConfigs, result: result.explained };
+  const shown = { tool, timeouts, policies, access, stepConfigs, result: result.explained };
   const explain = explainLater(read.text, { ...shown, adapter, config }, options);
   return {
     ok: true,

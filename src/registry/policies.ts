@@ -54,7 +54,7 @@ export interface ResolvedPolicies {
 type Resolved = ResolvedPolicies["resolved"];
 
 /** What gateway.yaml sets of a group, by dotted key. */
-type GroupValues = ReadonlyMap<PolicyKey | GroupKey, JsonValue>;
+type GroupValues = ReadonlyMap<string, JsonValue>;
 
 /** What is wrong with `queue` where nothing is waited for. */
 const NO_LIMIT =

@@ -115,18 +115,22 @@ export class Registrations implements AsyncDisposable {
   /** The revision after it. @throws GatewayError TOOL_NOT_FOUND, TOOL_NOT_REMOVABLE, ETAG_MISMATCH, STORE_FAILED. */
   unregister(
     options: { readonly name: string; readonly etag: string | undefined; readonly allowMissing: boolean },
+    principal: Principal,
     signal: AbortSignal,
   ): Promise<number> {
     const { name, etag, allowMissing } = options;
     const { table } = this.#deps;
     const removing = this.#locks.run(name, async () => {
       signal.throwIfAborted();
-      const registration = this.#kept.get(name);
+      const seen = table.snapshot.visibleTo(principal);
+      // As if it were not there, unless it is somebody's who may see it.
+      const hidden = seen.named(name) === undefined && table.snapshot.named(name) !== undefined;
+      const registration = hidden ? undefined : this.#kept.get(name);
       if (registration === undefined) {
-        const holder = table.holder(name);
+        const holder = hidden ? undefined : table.holder(name);
         if (holder !== undefined) throw notRemovable(name, holder.source);
         if (allowMissing) return table.log.head;
-        throw toolNotFound(name, table.snapshot);
+        throw toolNotFound(name, seen);
       }
       this.#checkEtag(name, etag);
       await this.#deps.store.remove(name);

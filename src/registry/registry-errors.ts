@@ -18,6 +18,13 @@ export function toolNotFound(name: string, snapshot: Snapshot): GatewayError {
   });
 }
 
+/** The caller may not call it, where the gateway says so. */
+export function toolDenied(name: string): GatewayError {
+  return new GatewayError("PERMISSION_DENIED", `you may not call tool "${name}": its \`allowed_roles\` say who may`, {
+    metadata: { tool: name },
+  });
+}
+
 /** The tool is switched off. */
 export function toolDisabled(name: string, source: string): GatewayError {
   const message = `tool "${name}" is disabled: its declaration (${source}) says \`enabled: false\`; set \`enabled: true\` there`;

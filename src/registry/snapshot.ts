@@ -1,4 +1,6 @@
+import type { Principal } from "../core/principal.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import { Audiences } from "./audiences.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 
 /** All tools and problems at one moment. Replaced, never edited: whoever holds one sees it unchanged. */
@@ -8,19 +10,28 @@ export class Snapshot {
   /** Those that have another alias than their name, in code-unit order of alias. */
   readonly #byAlias: readonly ToolEntry[];
   readonly #problems: ReadonlyMap<string, readonly DeclarationProblem[]>;
+  readonly #audiences: Audiences;
   #problemList: readonly DeclarationProblem[] | undefined;
 
   private constructor(
     tools: readonly ToolEntry[],
     byAlias: readonly ToolEntry[],
     problems: ReadonlyMap<string, readonly DeclarationProblem[]>,
+    audiences = new Audiences({ tools, byAlias }),
   ) {
+    this.#audiences = audiences;
     this.tools = tools;
     this.#byAlias = byAlias;
     this.#problems = problems;
   }
 
   static readonly empty = new Snapshot([], [], new Map());
+
+  /** The same for a principal: with the tools it may see, as if there were no others. */
+  visibleTo(principal: Principal): Snapshot {
+    const { tools, byAlias } = this.#audiences.of(principal);
+    return tools === this.tools ? this : new Snapshot(tools, byAlias, this.#problems, this.#audiences);
+  }
 
   /** The tool of this name. */
   named(name: string): ToolEntry | undefined {
@@ -75,7 +86,7 @@ export class Snapshot {
       if (list.length === 0) problems.delete(source);
       else problems.set(source, list);
     }
-    return new Snapshot(this.tools, this.#byAlias, problems);
+    return new Snapshot(this.tools, this.#byAlias, problems, this.#audiences);
   }
 }
 

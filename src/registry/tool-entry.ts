@@ -1,3 +1,4 @@
+import type { Access } from "../core/access.ts";
 import type { ToolView } from "../core/registry.ts";
 import type { Availability, ToolDefinition } from "../core/tool.ts";
 import type { Declaration } from "./declaration.ts";
@@ -30,6 +31,11 @@ export class ToolEntry implements ToolView {
     this.claim = claim;
     this.open = open;
     this.definition = definition;
+  }
+
+  /** Who may see and call it; absent: everybody. */
+  get access(): Access | undefined {
+    return this.claim.declaration.policy.access;
   }
 
   get availability(): Availability {

@@ -23,11 +23,12 @@ import { diagnose } from "./diagnose.ts";
 import { FolderSource } from "./folder-source.ts";
 import type { ComposeTool, StandingStep } from "./open-tool.ts";
 import { Registrations } from "./registrations.ts";
-import { toolDisabled, toolNotFound } from "./registry-errors.ts";
+import { toolDenied, toolDisabled, toolNotFound } from "./registry-errors.ts";
+import { RolesSeen } from "./roles-seen.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 import { ToolTable } from "./tool-table.ts";
 import { Upstreams } from "./upstreams.ts";
-import { watchChanges } from "./watch-changes.ts";
+import { seesChange, watchChanges } from "./watch-changes.ts";
 import { WatchedFolder } from "./watched-folder.ts";
 
 /** What a registry works with. */
@@ -43,6 +44,8 @@ export interface RegistryDeps {
   readonly compose: ComposeTool;
   /** The pipeline's steps, for what they know of tools between calls. Default none. */
   readonly steps?: readonly StandingStep[];
+  /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default: it is not. */
+  readonly tellsDenied?: () => boolean;
 }
 
 /** The tools of the gateway, from the watched folder and from registrations. */
@@ -72,6 +75,7 @@ class FolderAndApiRegistry implements Registry {
   readonly #source: FolderSource;
   readonly #folder: WatchedFolder;
   readonly #stopped = new AbortController();
+  readonly #roles = new RolesSeen();
 
   constructor(deps: RegistryDeps) {
     const { clock, logger, parse } = deps;
@@ -100,17 +104,23 @@ class FolderAndApiRegistry implements Registry {
   }
 
   list(principal: Principal): ToolListing {
-    const { tools, problems } = this.#table.snapshot;
-    return { revision: this.#table.log.head, tools, problems: isOperator(principal) ? problems : [] };
+    const { log, snapshot } = this.#table;
+    const operator = isOperator(principal);
+    const { tools, problems } = snapshot.visibleTo(principal);
+    this.#roles.since(principal, log.head);
+    // A revision of what is hidden would tell that something is.
+    const revision = log.lastSeen(log.head, (record) => seesChange(record, principal, operator));
+    return { revision, tools, problems: operator ? problems : [] };
   }
 
-  get(name: string, _principal: Principal): ToolView {
-    return this.#find(name);
+  get(name: string, principal: Principal): ToolView {
+    return this.#find(name, principal);
   }
 
-  acquire(name: string, _principal: Principal): ToolLease {
+  acquire(name: string, principal: Principal): ToolLease {
     this.#stopped.signal.throwIfAborted();
-    const { open, definition } = this.#find(name);
+    if (this.#deps.tellsDenied?.() === true) this.#refuseHidden(name, principal);
+    const { open, definition } = this.#find(name, principal);
     if (open === undefined) throw toolDisabled(definition.name, definition.source);
     return open.lease(definition);
   }
@@ -122,16 +132,18 @@ class FolderAndApiRegistry implements Registry {
 
   async unregister(
     options: { readonly name: string; readonly etag: string | undefined; readonly allowMissing: boolean },
-    _principal: Principal,
+    principal: Principal,
     signal: AbortSignal,
   ): Promise<number> {
     this.#stopped.signal.throwIfAborted();
-    return this.#registrations.unregister(options, signal);
+    return this.#registrations.unregister(options, principal, signal);
   }
 
   watch(afterRevision: number, principal: Principal, signal: AbortSignal): AsyncIterable<RegistryEvent> {
     return watchChanges(this.#table, {
       afterRevision,
+      principal,
+      outdated: afterRevision <= this.#roles.since(principal, this.#table.log.head),
       problems: isOperator(principal),
       signal,
       stopped: this.#stopped.signal,
@@ -139,8 +151,8 @@ class FolderAndApiRegistry implements Registry {
     });
   }
 
-  explain(name: string, _principal: Principal): ToolExplanation {
-    const { claim, open, definition, availability } = this.#find(name);
+  explain(name: string, principal: Principal): ToolExplanation {
+    const { claim, open, definition, availability } = this.#find(name, principal);
     const { state, reason } = availability;
     const standing = state === "ready" ? [] : [{ key: "state", value: `${state}: ${reason}`, origin: "now" }];
     const values = [...claim.declaration.explained, ...standing];
@@ -160,10 +172,19 @@ class FolderAndApiRegistry implements Registry {
     await this.#source.idle();
   }
 
-  #find(name: string): ToolEntry {
-    const entry = this.#table.snapshot.find(name);
-    if (entry === undefined) throw toolNotFound(name, this.#table.snapshot);
+  /** What a principal may not see is not there, whatever it is called by. */
+  #find(name: string, principal: Principal): ToolEntry {
+    const seen = this.#table.snapshot.visibleTo(principal);
+    const entry = seen.find(name);
+    if (entry === undefined) throw toolNotFound(name, seen);
     return entry;
+  }
+
+  /** @throws GatewayError PERMISSION_DENIED. */
+  #refuseHidden(name: string, principal: Principal): void {
+    const { snapshot } = this.#table;
+    if (snapshot.find(name) === undefined || snapshot.visibleTo(principal).find(name) !== undefined) return;
+    throw toolDenied(name);
   }
 }
 

@@ -276,9 +276,10 @@ export class ToolTable {
   #record(name: string, before: ToolEntry | undefined, after: ToolEntry | undefined): void {
     if (before?.open !== undefined && before.open !== after?.open) before.open.retire();
     if (after?.open !== undefined) after.open.told = after.availability;
-    if (before === undefined && after === undefined) return;
+    const entry = after ?? before;
+    if (entry === undefined) return;
     if (before !== undefined && after !== undefined && sameDefinition(before.definition, after.definition)) return;
-    this.log.append("tool", name, after === undefined);
+    this.log.append("tool", name, after === undefined, entry.access);
   }
 
   #flushProblems(): void {
@@ -327,7 +328,7 @@ export class ToolTable {
     const now = entry.availability;
     if (now.state === tool.told?.state && now.reason === tool.told.reason) return;
     tool.told = now;
-    this.log.append("tool", entry.definition.name, false);
+    this.log.append("tool", entry.definition.name, false, entry.access);
     this.log.wake();
   }
 }

@@ -12,9 +12,7 @@ export const FILES: Readonly<Record<string, Behaviour>> = {
   "Y-D08": { text: "Aliases that blow up are refused at once and in little memory" },
   "Y-D09": { text: "Merge keys are applied" },
   "Y-D10": {
-    text: "A broken edit leaves the last good version serving and is reported",
-    rest: "that its rule for roles stays too",
-    waits: ["roles"],
+    text: "A broken edit leaves the last good version serving and is reported, and its rule for roles in force",
   },
   "Y-D11": { text: "A half-written file is never a tool" },
   "Y-D12": { text: "A save by rename shows each version and never loses the tool" },
@@ -213,5 +211,5 @@ export const SECURITY: Readonly<Record<string, Behaviour>> = {
   "X-D06": { text: "Deep nesting is refused wherever it comes from" },
   "X-D07": { text: "A definition that changes later is noticed", waits: ["definition pins", "MCP"] },
   "X-D08": { text: "Invisible characters hide no instruction", waits: ["text screening"] },
-  "X-D09": { text: "What is hidden cannot be called by any name", waits: ["roles", "MCP"] },
+  "X-D09": { text: "What is hidden cannot be called by any name", rest: "tools of MCP servers", waits: ["MCP"] },
 };

@@ -78,6 +78,8 @@ const ALL_CHANGES: readonly ParamChange[] = [...CHANGES, ...PARAM_CHANGES];
 /** Keys whose effect is not in a table, with the test that proves it. */
 const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: string]>> = {
   name: ["test/e2e/settings-in-force.test.ts", "a changed `name` is in force"],
+  allowed_roles: ["test/e2e/access.test.ts", "a changed `%s` decides at once"],
+  allowed_subjects: ["test/e2e/access.test.ts", "a changed `%s` decides at once"],
   reconcile: ["test/e2e/idempotency.test.ts", "`reconcile` is asked what became of a call"],
   group: ["test/e2e/effects-policies.test.ts", "`%s` of a group has an effect"],
   ...Object.fromEntries(

@@ -554,6 +554,24 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     },
     seen: ["TOOL_NOT_FOUND", "42\n"],
   },
+  "defaults.allowed_roles": {
+    values: [["operator"], ["others"]],
+    see: async (gateway) => (await namesOf(gateway)).length > 0,
+    seen: [true, false],
+  },
+  "defaults.allowed_subjects": {
+    values: [["anonymous"], ["others"]],
+    see: async (gateway) => (await namesOf(gateway)).length > 0,
+    seen: [true, false],
+  },
+  async denied_calls(open) {
+    const files = { "tools/hidden.yaml": tool("hidden", { allowed_roles: ["others"] }) };
+    const gateway = await open({ files });
+    expect(await gateway.client.call("hidden").catch(reasonOf)).toBe("TOOL_NOT_FOUND");
+    expect((await gateway.reconfigure({ denied_calls: "permission_denied" })).applied).toEqual(["denied_calls"]);
+    expect(await gateway.client.call("hidden").catch(reasonOf)).toBe("PERMISSION_DENIED");
+    expect(await gateway.client.call("missing").catch(reasonOf)).toBe("TOOL_NOT_FOUND");
+  },
   reflection: {
     values: [true, false],
     see: async ({ url }) => (await statusOf(url + REFLECTION, {})) === 404,

@@ -113,6 +113,14 @@ function problem(source: string, line: number, message: string, note = false): D
   return { source, line, column: 1, message, lastGoodServing: false, note };
 }
 
+/** Of `roles: a b` and `subjects: x y`. */
+function accessOf(fields: ReadonlyMap<string, string>): Pick<Declaration["policy"], "access"> {
+  const [roles, subjects] = ["roles", "subjects"].map((key) => fields.get(key)?.split(" "));
+  return roles === undefined && subjects === undefined
+    ? {}
+    : { access: { roles: roles ?? [], subjects: subjects ?? [] } };
+}
+
 function declare(name: string, fields: ReadonlyMap<string, string>, source: string, adapter: Adapter): Declaration {
   const note = fields.get("note");
   const tool: DeclaredTool = {
@@ -141,7 +149,12 @@ function declare(name: string, fields: ReadonlyMap<string, string>, source: stri
       maxLength: 1000,
       truncation: "head",
     },
-    policy: { ...POLICY, timeouts: { connectMs: 1, readMs: 1, idleMs: 1 }, upstream: "http://127.0.0.1:1" },
+    policy: {
+      ...POLICY,
+      timeouts: { connectMs: 1, readMs: 1, idleMs: 1 },
+      upstream: "http://127.0.0.1:1",
+      ...accessOf(fields),
+    },
     stepConfigs: new Map(),
     contractDigest: contractDigestOf(tool),
     digest: createHash("sha256")

@@ -123,7 +123,8 @@ test("a watcher that missed more removals than are remembered is told to drop it
   const problem = { source: "file:a.yaml", line: 1, column: 1, message: "no", lastGoodServing: false, note: false };
   const snapshot = Snapshot.empty.withProblems(new Map([["file:a.yaml", [problem]]]));
   const watch = (afterRevision: number): AsyncIterable<RegistryEvent> => {
-    const options = { afterRevision, problems: true, signal: OPEN_END, stopped: OPEN_END, clock: createFakeClock() };
+    const signals = { signal: OPEN_END, stopped: OPEN_END };
+    const options = { afterRevision, principal: ANONYMOUS, problems: true, ...signals, clock: createFakeClock() };
     return watchChanges({ log, snapshot }, options);
   };
   const before = log.append("problems", "file:a.yaml", false);
