@@ -12,7 +12,7 @@ import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
-import { createSchemaChecker } from "./pipeline/schema-checker.ts";
+import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
 import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/declaration-grammar.ts";
 import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
@@ -75,7 +75,7 @@ export interface Gateway extends AsyncDisposable {
  * folder; a bad declaration or a dead upstream never keeps it from starting.
  */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, logger, clock = systemClock, environment = {} } = options;
+  const { config, logger, clock = systemClock } = options;
   const { source: secrets, redactor } = options.secrets;
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const settings = new LiveSettings(config);
@@ -85,15 +85,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
   });
-  const grammar = createDeclarationGrammar({
-    adapters: adaptersByKind(config, environment),
-    steps,
-    schemaProblem: (schema) => checker.problem(schema),
-  });
-  const parse = restrictRegistrations(
-    config.registration,
-    parseWith(grammar, settings, config.registration.privateAddresses),
-  );
+  const parse = declarationReader(options, settings, { steps, checker });
   const compose = composeWith(steps, redactor, clock);
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
@@ -151,6 +143,21 @@ async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger)
   const lock = await lockFolder(state.folder, clock);
   if (lock === undefined) logger.warn("state-folder-not-writable", { folder: state.folder });
   return lock;
+}
+
+/** Makes what reads declarations, those over the wire within the bounds of the configuration. */
+function declarationReader(
+  { config, environment = {} }: GatewayOptions,
+  settings: LiveSettings,
+  { steps, checker }: { readonly steps: readonly Step[]; readonly checker: SchemaChecker },
+): ParseDeclaration {
+  const { registration } = config;
+  const grammar = createDeclarationGrammar({
+    adapters: adaptersByKind(config, environment),
+    steps,
+    schemaProblem: (schema) => checker.problem(schema),
+  });
+  return restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
 }
 
 /** Reads declarations by the settings of the moment. `reach`: how far those that come over the wire may lead. */

@@ -3,6 +3,7 @@ import type { CallContext, Invoke, ToolCall, UpstreamEvent, UpstreamResult } fro
 import { type Clock, sleep } from "../../src/core/clock.ts";
 import type { Effect } from "../../src/core/effect.ts";
 import { GatewayError } from "../../src/core/errors.ts";
+import type { JsonValue } from "../../src/core/json.ts";
 import type { Dice } from "./dice.ts";
 import type { Journal } from "./journal.ts";
 import type { AttemptEnd, SimulatedTool } from "./scenario.ts";
@@ -135,7 +136,7 @@ export class SimulatedUpstream {
       operation: key === undefined ? `call ${callId}` : `${principal.id} ${name} ${key.value}`,
       keyed: key !== undefined,
       number: context.attempt,
-      key: field === undefined ? undefined : String(call.arguments[field]),
+      key: field === undefined ? undefined : textOf(call.arguments[field]),
       signal: context.signal,
       startMs: this.#clock.monotonicMs(),
       endMs: undefined,
@@ -269,4 +270,8 @@ function answerLost(tool: string, effect: Effect): GatewayError {
   return effect === "none"
     ? new GatewayError("UPSTREAM_UNREACHABLE", `${tool}: cut short`, { metadata })
     : new GatewayError("UPSTREAM_ANSWER_LOST", `${tool}: cut short`, { effect, metadata });
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : `no text: ${typeof value}`;
 }
