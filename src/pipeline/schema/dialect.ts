@@ -1,6 +1,7 @@
 import { Ajv, type ErrorObject, type Options } from "ajv";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type JsonObject, ownValue, stringifyJson } from "../../core/json.ts";
+import { isPlainSchema } from "./plain-schema.ts";
 
 /** A version of JSON Schema. */
 export type Dialect = "draft-07" | "2020-12";
@@ -33,7 +34,7 @@ export function createMetaChecker(): MetaChecker {
   };
   return {
     problem(schema, dialect) {
-      if (firstError(schema, dialect) === undefined) return undefined;
+      if (isPlainSchema(schema) || firstError(schema, dialect) === undefined) return undefined;
       // ajv takes a `bigint` for no number, so an error counts if it is there without any.
       const error = firstError(JSON.parse(stringifyJson(schema)) as JsonObject, dialect);
       return error === undefined ? undefined : describe(error);
