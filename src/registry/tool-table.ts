@@ -71,6 +71,8 @@ export class ToolTable {
   readonly #staged = new Map<string, Served | undefined>();
   /** Sources whose problems may be others than the snapshot says. */
   readonly #dirty = new Set<string>();
+  /** One for all tools. */
+  readonly #changedAvailability = (tool: OpenTool): void => this.#availabilityChanged(tool);
   #flush: NodeJS.Immediate | undefined;
   #snapshot = Snapshot.empty;
 
@@ -110,7 +112,7 @@ export class ToolTable {
 
   /** Opens the upstream of a declaration, for an update to come. @throws GatewayError. */
   open(declaration: Declaration): Promise<OpenTool> {
-    return this.#upstreams.open(declaration, (tool) => this.#availabilityChanged(tool));
+    return this.#upstreams.open(declaration, this.#changedAvailability);
   }
 
   /**

@@ -1,11 +1,11 @@
-import type { Upstream } from "../core/adapter.ts";
+import type { AdapterDeps, Upstream } from "../core/adapter.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SecretSource } from "../core/secrets.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { Declaration } from "./declaration.ts";
-import { type ComposeTool, OpenTool, type StandingStep } from "./open-tool.ts";
+import { type ComposeTool, OpenTool, type OpenToolDeps, type StandingStep } from "./open-tool.ts";
 
 /** Longest an adapter may take to open an upstream; it must not wait for a remote side, so this is never near. */
 const OPEN_LIMIT_MS = 10_000;
@@ -23,11 +23,13 @@ export interface UpstreamsDeps {
 export class Upstreams implements AsyncDisposable {
   readonly #deps: UpstreamsDeps;
   readonly #open = new Set<OpenTool>();
+  readonly #openDeps: OpenToolDeps;
   readonly #stopped = new AbortController();
-  readonly #forget = (gone: OpenTool): void => void this.#open.delete(gone);
 
   constructor(deps: UpstreamsDeps) {
     this.#deps = deps;
+    const { compose, logger, steps = [] } = deps;
+    this.#openDeps = { compose, logger, steps, onClosed: (gone) => void this.#open.delete(gone) };
   }
 
   /**
@@ -37,28 +39,26 @@ export class Upstreams implements AsyncDisposable {
    * @throws GatewayError whatever goes wrong.
    */
   async open(declaration: Declaration, changed: (tool: OpenTool) => void): Promise<OpenTool> {
-    const { clock, secrets, compose, steps = [] } = this.#deps;
+    const { clock, logger } = this.#deps;
     const { adapter, config, tool } = declaration;
-    const logger = this.#deps.logger.child({ tool: tool.name });
-    const teller = new Teller(changed);
-    const adapterDeps = { clock, secrets, logger, changed: teller.changed };
+    const link = new RegistryLink(tool.name, this.#deps, changed);
     this.#stopped.signal.throwIfAborted();
-    using link = linkSignals(this.#stopped.signal);
-    using _limit = clock.after(OPEN_LIMIT_MS, () => {
+    using limit = linkSignals(this.#stopped.signal);
+    using _timer = clock.after(OPEN_LIMIT_MS, () => {
       const text = `the upstream of "${tool.name}" did not open within ${OPEN_LIMIT_MS / 1000} s`;
-      link.abort(new GatewayError("UPSTREAM_TIMEOUT", text, { metadata: { tool: tool.name, limit: "connect" } }));
+      limit.abort(new GatewayError("UPSTREAM_TIMEOUT", text, { metadata: { tool: tool.name, limit: "connect" } }));
     });
-    const opening = Promise.resolve().then(() => adapter.open(config, adapterDeps, link.signal));
+    const opening = Promise.resolve().then(() => adapter.open(config, link, limit.signal));
     try {
-      const upstream = await raceSignal(opening, link.signal);
-      link.signal.throwIfAborted();
-      const opened = new OpenTool(declaration, upstream, { compose, logger, steps, onClosed: this.#forget });
+      const upstream = await raceSignal(opening, limit.signal);
+      limit.signal.throwIfAborted();
+      const opened = new OpenTool(declaration, upstream, this.#openDeps);
       this.#open.add(opened);
-      teller.opened = opened;
+      link.opened = opened;
       return opened;
     } catch (error) {
       disposeLate(opening);
-      if (!this.#stopped.signal.aborted) logger.error("upstream-open-failed", { error });
+      if (!this.#stopped.signal.aborted) logger.error("upstream-open-failed", { tool: tool.name, error });
       throw GatewayError.from(error);
     }
   }
@@ -71,20 +71,40 @@ export class Upstreams implements AsyncDisposable {
 }
 
 /**
- * Passes on that something changed, once there is a tool to tell of. A function made where upstreams are opened would
- * keep all that is needed there, an abort signal too, for as long as the tool lives.
+ * What one adapter has of the registry. It lives as long as the tool: a function made where upstreams are opened would
+ * keep all that is needed there, an abort signal too, and few of thousands of tools ever log a line.
  */
-class Teller {
+class RegistryLink implements AdapterDeps {
+  /** Once there is a tool to tell of. */
   opened: OpenTool | undefined;
+  readonly #tool: string;
+  readonly #deps: UpstreamsDeps;
   readonly #changed: (tool: OpenTool) => void;
+  #logger: Logger | undefined;
 
-  constructor(changed: (tool: OpenTool) => void) {
+  constructor(tool: string, deps: UpstreamsDeps, changed: (tool: OpenTool) => void) {
+    this.#tool = tool;
+    this.#deps = deps;
     this.#changed = changed;
   }
 
-  readonly changed = (): void => {
+  get clock(): Clock {
+    return this.#deps.clock;
+  }
+
+  get secrets(): SecretSource {
+    return this.#deps.secrets;
+  }
+
+  get logger(): Logger {
+    this.#logger ??= this.#deps.logger.child({ tool: this.#tool });
+    return this.#logger;
+  }
+
+  /** Passes on that something changed. */
+  changed(): void {
     if (this.opened !== undefined) this.#changed(this.opened);
-  };
+  }
 }
 
 /** An upstream that comes after nobody waits for it any more must not stay open. */

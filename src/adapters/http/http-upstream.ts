@@ -15,7 +15,8 @@ export class HttpUpstream implements Upstream {
   readonly #config: HttpConfig;
   readonly #deps: AdapterDeps;
   readonly #access: OriginAccess;
-  readonly #environment: HttpCallEnvironment;
+  /** Made at the first call: most tools are never called. */
+  #calls: HttpCallEnvironment | undefined;
   readonly #secrets: SecretWatch;
   #closed = false;
 
@@ -24,8 +25,6 @@ export class HttpUpstream implements Upstream {
     this.#config = config;
     this.#deps = deps;
     this.#access = access;
-    const { clock, secrets } = deps;
-    this.#environment = { config, access, clock, secrets, running: new Set() };
     this.#secrets = new SecretWatch(secretRefsOf(config), deps);
   }
 
@@ -34,12 +33,12 @@ export class HttpUpstream implements Upstream {
     return this.#secrets.unavailable() ?? { state: "ready", reason: "" };
   }
 
-  readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {
+  invoke(call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> {
     this.#secrets.look();
-    const run = new HttpCall(this.#environment, call, context);
+    const run = new HttpCall(this.#environment(), call, context);
     if (this.#closed) run.stop(this.#stopping());
     return cancellable(run.events(), () => run.stop(this.#cancelled()));
-  };
+  }
 
   probe(signal: AbortSignal): Promise<ProbeReport> {
     const { connectMs } = this.#config.settings.timeouts;
@@ -50,8 +49,14 @@ export class HttpUpstream implements Upstream {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#closed = true;
     this.#secrets.close();
-    for (const call of this.#environment.running) call.stop(this.#stopping());
+    for (const call of this.#calls?.running ?? []) call.stop(this.#stopping());
     await this.#access[Symbol.asyncDispose]();
+  }
+
+  #environment(): HttpCallEnvironment {
+    const { clock, secrets } = this.#deps;
+    this.#calls ??= { config: this.#config, access: this.#access, clock, secrets, running: new Set() };
+    return this.#calls;
   }
 
   #cancelled(): GatewayError {

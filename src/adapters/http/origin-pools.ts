@@ -38,25 +38,27 @@ export class OriginPools {
     const { origin } = use;
     const pool = this.#pools.get(origin) ?? new OriginPool(use, this.#network);
     this.#pools.set(origin, pool);
-    return new OriginAccess(pool, use, () => {
-      if (this.#pools.get(origin) === pool) this.#pools.delete(origin);
-    });
+    return new OriginAccess(pool, use, this.#unused);
   }
+
+  readonly #unused = (pool: OriginPool): void => {
+    if (this.#pools.get(pool.origin) === pool) this.#pools.delete(pool.origin);
+  };
 }
 
 /** The connections to one origin. */
 class OriginPool {
   readonly slots: Slots;
   readonly connections: Connections;
+  readonly origin: string;
   readonly #network: NetworkOptions;
-  readonly #origin: string;
   readonly #connectors = new Map<boolean, Connector>();
   /** Thousands of tools may share an origin, and hardly ever have more than a few limits between them. */
   readonly #uses = new Map<string, { readonly limits: PoolLimits; count: number }>();
 
   constructor({ origin, limits, clock }: OriginUse, network: NetworkOptions) {
     this.#network = network;
-    this.#origin = origin;
+    this.origin = origin;
     this.slots = new Slots(slotLimits(limits), clock);
     this.connections = new Connections(limits);
   }
@@ -66,13 +68,13 @@ class OriginPool {
     const known = this.#connectors.get(allowPrivate);
     if (known !== undefined) return known;
     const { lookup, environment } = this.#network;
-    const origin = this.#origin;
+    const { origin } = this;
     const connector = new Connector({ origin, route: routeTo(origin, environment), lookup: { allowPrivate, lookup } });
     this.#connectors.set(allowPrivate, connector);
     return connector;
   }
 
-  add({ limits }: OriginUse): void {
+  add(limits: PoolLimits): void {
     const key = limitsKey(limits);
     const use = this.#uses.get(key) ?? { limits, count: 0 };
     this.#uses.set(key, use);
@@ -80,7 +82,7 @@ class OriginPool {
   }
 
   /** Whether somebody else uses it. */
-  remove({ limits }: OriginUse): boolean {
+  remove(limits: PoolLimits): boolean {
     const key = limitsKey(limits);
     const use = this.#uses.get(key);
     if (use !== undefined && --use.count === 0) {
@@ -103,17 +105,17 @@ class OriginPool {
 export class OriginAccess implements AsyncDisposable {
   readonly connector: Connector;
   readonly #pool: OriginPool;
-  readonly #use: OriginUse;
-  readonly #unused: () => void;
+  readonly #limits: PoolLimits;
+  readonly #unused: (pool: OriginPool) => void;
   #closing: Promise<void> | undefined;
 
   /** `unused`: called when nobody uses the pool any more. */
-  constructor(pool: OriginPool, use: OriginUse, unused: () => void) {
+  constructor(pool: OriginPool, { allowPrivate, limits }: OriginUse, unused: (pool: OriginPool) => void) {
     this.#pool = pool;
-    this.#use = use;
+    this.#limits = limits;
     this.#unused = unused;
-    this.connector = pool.connector(use.allowPrivate);
-    pool.add(use);
+    this.connector = pool.connector(allowPrivate);
+    pool.add(limits);
   }
 
   /** The right to one connection at a time, in the order of asking. Throws as {@link Slots.take} does. */
@@ -144,8 +146,8 @@ export class OriginAccess implements AsyncDisposable {
 
   async #close(): Promise<void> {
     const { connections } = this.#pool;
-    if (this.#pool.remove(this.#use)) return connections.settled();
-    this.#unused();
+    if (this.#pool.remove(this.#limits)) return connections.settled();
+    this.#unused(this.#pool);
     await connections[Symbol.asyncDispose]();
   }
 }

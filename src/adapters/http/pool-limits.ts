@@ -9,8 +9,10 @@ const DEFAULT_POOL: PoolLimits = { maxConnections: 1_024, maxWaiting: 1_024, max
 
 /** `pool` of a declaration, which is valid by its schema, filled up with what gateway.yaml says. */
 export function poolLimits(keys: JsonObject, settings: PoolSettings): PoolLimits {
-  const standard = { ...DEFAULT_POOL, ...settings };
   const pool = ownValue(keys, "pool");
+  // The same for thousands of tools.
+  if (!isJsonObject(pool) && Object.keys(settings).length === 0) return DEFAULT_POOL;
+  const standard = { ...DEFAULT_POOL, ...settings };
   if (!isJsonObject(pool)) return standard;
   const declared = (key: string, otherwise: number): number => {
     const value = ownValue(pool, key);
