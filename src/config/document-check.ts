@@ -1,7 +1,7 @@
 import { Ajv } from "ajv";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject } from "../core/json.ts";
+import { isJsonArray, isJsonObject } from "../core/json.ts";
 import { wordSchemaErrors } from "./schema-errors.ts";
 import type { SourceDocument } from "./source-document.ts";
 import { type KnownSchemas, readTypedScalars } from "./typed-scalars.ts";
@@ -36,7 +36,12 @@ export function createDocumentCheck(schema: JsonObject): DocumentCheck {
 
 function holdsBigint(value: JsonValue): boolean {
   if (typeof value !== "object" || value === null) return typeof value === "bigint";
-  return Object.values(value).some(holdsBigint);
+  if (isJsonArray(value)) return value.some(holdsBigint);
+  for (const name of Object.keys(value)) {
+    const member = value[name];
+    if (typeof member !== "string" && member !== undefined && holdsBigint(member)) return true;
+  }
+  return false;
 }
 
 /** The validator knows no `bigint`; their nearest double is of the same type and on the same side of a limit. */

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject, jsonPointer, jsonTypeName, ownValue, pointerSteps } from "../core/json.ts";
+import { isJsonArray, isJsonObject, jsonPointer, jsonTypeName, ownValue, pointerSteps } from "../core/json.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 
 /** What was found out about schemas; of use for as long as they are the same objects. */
@@ -48,18 +48,41 @@ interface Expectation {
 function read(value: JsonValue, schema: JsonValue, reading: Reading): JsonValue {
   if (schema === ANY_VALUE || value === null || typeof value === "string") return value;
   const { branches, types } = expectation(schema, reading);
-  if (Array.isArray(value)) {
-    const items = itemSchema(branches);
-    return value.map((item: JsonValue, i) => inside(i, reading, () => read(item, items, reading)));
-  }
-  if (isJsonObject(value)) {
-    const entries = Object.entries(value).map(([name, member]): [string, JsonValue] => {
-      return [name, inside(name, reading, () => read(member, memberSchema(branches, name), reading))];
-    });
-    return Object.fromEntries(entries);
-  }
+  if (isJsonArray(value)) return readItems(value, branches, reading);
+  if (isJsonObject(value)) return readMembers(value, branches, reading);
   if (!wantsText(value, types)) return value;
   return reading.source(jsonPointer(reading.steps)) ?? value;
+}
+
+/** The list itself where nothing in it is another. */
+function readItems(value: readonly JsonValue[], branches: Expectation["branches"], reading: Reading): JsonValue {
+  const items = itemSchema(branches);
+  let copy: JsonValue[] | undefined;
+  for (const [i, item] of value.entries()) {
+    const made = inside(i, reading, item, items);
+    if (made === item) continue;
+    copy ??= [...value];
+    copy[i] = made;
+  }
+  return copy ?? value;
+}
+
+/** The mapping itself where nothing in it is another. */
+function readMembers(value: JsonObject, branches: Expectation["branches"], reading: Reading): JsonValue {
+  let changed: Map<string, JsonValue> | undefined;
+  for (const name of Object.keys(value)) {
+    const member = value[name];
+    // Most members are texts, which stay as they are.
+    if (member === undefined || member === null || typeof member === "string") continue;
+    const made = inside(name, reading, member, memberSchema(branches, name));
+    if (made !== member) (changed ??= new Map<string, JsonValue>()).set(name, made);
+  }
+  return changed === undefined ? value : withMembers(value, changed);
+}
+
+/** A copy with other members, in the same order. */
+export function withMembers(value: JsonObject, changed: ReadonlyMap<string, JsonValue>): JsonObject {
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, changed.get(name) ?? member]));
 }
 
 function expectation(schema: JsonValue, { root, known }: Reading): Expectation {
@@ -71,9 +94,9 @@ function expectation(schema: JsonValue, { root, known }: Reading): Expectation {
   return made;
 }
 
-function inside(step: string | number, reading: Reading, work: () => JsonValue): JsonValue {
+function inside(step: string | number, reading: Reading, value: JsonValue, schema: JsonValue): JsonValue {
   reading.steps.push(step);
-  const made = work();
+  const made = read(value, schema, reading);
   reading.steps.pop();
   return made;
 }

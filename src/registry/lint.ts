@@ -7,6 +7,9 @@ import type { DeclaredTool } from "../core/tool.ts";
 /** Words a description needs at least; a Chinese, Japanese or Korean character counts as half a word. */
 const LEAST_WORDS = 4;
 
+/** Characters that are looked at first. */
+const BEGINNING = 64;
+
 /**
  * Notes on what a model will make of a tool: they break nothing. A model chooses a tool by its name and description
  * alone, and reads all of a result that no `data_field` narrows.
@@ -31,7 +34,7 @@ function lintDescription({ name, description }: DeclaredTool, document: SourceDo
       pointer,
       message: "no `description`: say what the tool does and when to use it, since a model chooses by it",
     });
-  } else if (countWords(description) < LEAST_WORDS || saysOnlyName(name, description)) {
+  } else if (!hasWords(description) || saysOnlyName(name, description)) {
     notes.push({
       pointer,
       message: `\`description\` is too vague to choose by ("${inline(description.trim())}"): say what the tool does, when to use it and what its parameters mean`,
@@ -55,6 +58,11 @@ function lintResult(rules: ResultRules, document: SourceDocument): ConfigIssue[]
   return [...notes, { pointer: "/result/success_field", message }];
 }
 
+/** Whether a text has words enough; as a rule its beginning has. */
+function hasWords(text: string): boolean {
+  return countWords(text.slice(0, BEGINNING)) >= LEAST_WORDS || countWords(text) >= LEAST_WORDS;
+}
+
 function countWords(text: string): number {
   const ideographs =
     text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/gu)?.length ?? 0;
@@ -65,7 +73,12 @@ function countWords(text: string): number {
 }
 
 function saysOnlyName(name: string, description: string): boolean {
-  return letters(name) === letters(description);
+  // Nearly always the first letter tells.
+  return firstLetter(name) === firstLetter(description) && letters(name) === letters(description);
+}
+
+function firstLetter(text: string): string {
+  return (/[\p{L}\p{N}]/u.exec(text)?.[0] ?? "").toLowerCase();
 }
 
 function letters(text: string): string {

@@ -11,7 +11,7 @@ import { readSchemaScalars } from "./schema-scalars.ts";
 export const PARAM_TYPES = ["string", "integer", "number", "boolean", "array", "object"] as const;
 
 /** Keys of a parameter that its JSON Schema takes over as they are, with the types they have an effect on. */
-const KEYWORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonly string[]>([
+const KEYWORDS: readonly (readonly [key: string, types: readonly string[]])[] = [
   ["description", PARAM_TYPES],
   ["enum", PARAM_TYPES],
   ["default", PARAM_TYPES],
@@ -25,7 +25,7 @@ const KEYWORDS: ReadonlyMap<string, readonly string[]> = new Map<string, readonl
   ["maximum", ["integer", "number"]],
   ["items", ["array"]],
   ["properties", ["object"]],
-]);
+];
 
 /** A schema with what was found on the way. */
 export interface ReadSchema {
@@ -76,27 +76,26 @@ export function readParams(params: readonly JsonValue[], document: SourceDocumen
 function paramSchema(param: JsonObject): JsonObject {
   const type = ownText(param, "type");
   const nullable = ownValue(param, "nullable") === true;
-  const kept = [...KEYWORDS.keys()].flatMap((key): [string, JsonValue][] => {
+  const schema: Record<string, JsonValue> = { type: nullable ? [type, "null"] : type };
+  for (const [key] of KEYWORDS) {
     const value = ownValue(param, key);
-    return value === undefined ? [] : [[key, value]];
-  });
+    if (value !== undefined) schema[key] = value;
+  }
   const values = nullable ? ownList(param, "enum") : undefined;
-  if (values !== undefined && !values.includes(null)) kept.push(["enum", [...values, null]]);
-  return { type: nullable ? [type, "null"] : type, ...Object.fromEntries(kept) };
+  if (values !== undefined && !values.includes(null)) schema["enum"] = [...values, null];
+  return schema;
 }
 
 /** Keys without effect on the parameter's type. */
 function idleKeys(param: JsonObject, name: string, pointer: string): ConfigIssue[] {
   const type = ownText(param, "type");
-  return [...KEYWORDS].flatMap(([key, types]) => {
-    if (!Object.hasOwn(param, key) || types.includes(type)) return [];
-    return [
-      {
-        pointer: `${pointer}/${key}`,
-        message: `parameter ${keyText(name)}: \`${key}\` has no effect on type ${type}: remove it`,
-      },
-    ];
-  });
+  const issues: ConfigIssue[] = [];
+  for (const [key, types] of KEYWORDS) {
+    if (!Object.hasOwn(param, key) || types.includes(type)) continue;
+    const message = `parameter ${keyText(name)}: \`${key}\` has no effect on type ${type}: remove it`;
+    issues.push({ pointer: `${pointer}/${key}`, message });
+  }
+  return issues;
 }
 
 function declaredTwice(document: SourceDocument, name: string, first: string, second: string): ConfigIssue {

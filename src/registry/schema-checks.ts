@@ -22,20 +22,34 @@ const RANGES = [
  * generated schemas; the short form refuses it (`nullDefault` false).
  */
 export function checkSchemaValues(schema: JsonObject, pointer: string, nullDefault: boolean): ConfigIssue[] {
-  const issues = ownIssues(schema, pointer, nullDefault);
-  for (const [steps, part] of subschemas(schema)) {
-    issues.push(...checkSchemaValues(part, pointer + jsonPointer(steps), nullDefault));
-  }
+  const issues: ConfigIssue[] = [];
+  checkInto(issues, schema, { pointer: () => pointer, nullDefault });
   return issues;
 }
 
-function ownIssues(schema: JsonObject, pointer: string, nullDefault: boolean): ConfigIssue[] {
-  const issues: ConfigIssue[] = [];
+interface CheckPlace {
+  /** Of the schema; asked for where there is an issue. */
+  readonly pointer: () => string;
+  readonly nullDefault: boolean;
+}
+
+function checkInto(issues: ConfigIssue[], schema: JsonObject, { pointer, nullDefault }: CheckPlace): void {
   const add = (steps: readonly (string | number)[], why: string | undefined): void => {
     if (why === undefined) return;
-    const at = pointer + jsonPointer(steps);
+    const at = pointer() + jsonPointer(steps);
     issues.push({ pointer: at, message: `${pathText(at)}: ${why}` });
   };
+  checkOwn(schema, nullDefault, add);
+  for (const [steps, part] of subschemas(schema)) {
+    checkInto(issues, part, { pointer: () => pointer() + jsonPointer(steps), nullDefault });
+  }
+}
+
+function checkOwn(
+  schema: JsonObject,
+  nullDefault: boolean,
+  add: (steps: readonly (string | number)[], why: string | undefined) => void,
+): void {
   const preset = ownValue(schema, "default");
   if (preset !== undefined && !(preset === null && nullDefault)) add(["default"], misfit(preset, schema));
   for (const [i, value] of (ownList(schema, "enum") ?? []).entries()) add(["enum", i], typeMisfit(value, schema));
@@ -44,7 +58,6 @@ function ownIssues(schema: JsonObject, pointer: string, nullDefault: boolean): C
   const examples = ownList(schema, "examples") ?? [];
   for (const [i, value] of examples.slice(0, MAX_EXAMPLES).entries()) add(["examples", i], misfit(value, schema));
   for (const [min, max] of RANGES) add([min], emptyRange(ownValue(schema, min), ownValue(schema, max), max));
-  return issues;
 }
 
 function emptyRange(least: JsonValue | undefined, most: JsonValue | undefined, max: string): string | undefined {

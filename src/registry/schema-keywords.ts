@@ -1,5 +1,5 @@
-import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject } from "../core/json.ts";
+import type { JsonObject } from "../core/json.ts";
+import { isJsonArray, isJsonObject } from "../core/json.ts";
 import { KEYWORDS } from "../pipeline/schema/keywords.ts";
 
 type Steps = readonly (string | number)[];
@@ -26,17 +26,19 @@ export function schemaHolding(keyword: string): "schemas" | "schemas-by-name" | 
 
 /** The schemas directly inside a schema, with the steps that lead to them. */
 export function subschemas(schema: JsonObject): (readonly [steps: Steps, schema: JsonObject])[] {
-  return Object.entries(schema).flatMap(([keyword, value]) => {
+  const found: (readonly [steps: Steps, schema: JsonObject])[] = [];
+  for (const keyword of Object.keys(schema)) {
+    const value = schema[keyword];
+    if (typeof value !== "object" || value === null) continue;
     const holding = schemaHolding(keyword);
-    if (holding === "none") return [];
-    return candidates(keyword, value, holding === "schemas-by-name").flatMap(([steps, part]): [Steps, JsonObject][] => {
-      return isJsonObject(part) ? [[steps, part]] : [];
-    });
-  });
-}
-
-function candidates(keyword: string, value: JsonValue, byName: boolean): [Steps, JsonValue][] {
-  if (Array.isArray(value)) return value.map((part: JsonValue, i): [Steps, JsonValue] => [[keyword, i], part]);
-  if (!byName || !isJsonObject(value)) return [[[keyword], value]];
-  return Object.entries(value).map(([name, part]): [Steps, JsonValue] => [[keyword, name], part]);
+    if (holding === "none") continue;
+    if (!isJsonArray(value) && holding === "schemas") {
+      if (isJsonObject(value)) found.push([[keyword], value]);
+      continue;
+    }
+    for (const [step, part] of isJsonArray(value) ? value.entries() : Object.entries(value)) {
+      if (isJsonObject(part)) found.push([[keyword, step], part]);
+    }
+  }
+  return found;
 }

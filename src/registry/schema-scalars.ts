@@ -1,6 +1,6 @@
-import { readTypedScalars, type ScalarPlace } from "../config/typed-scalars.ts";
+import { readTypedScalars, type ScalarPlace, withMembers } from "../config/typed-scalars.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject, jsonPointer } from "../core/json.ts";
+import { isJsonArray, isJsonObject, jsonPointer } from "../core/json.ts";
 import { schemaHolding } from "./schema-keywords.ts";
 
 /** Keywords whose value is text. */
@@ -20,38 +20,33 @@ const TEXT_KEYWORDS = new Set([
 const VALUE_KEYWORDS = new Set(["const", "default"]);
 const VALUES_KEYWORDS = new Set(["enum", "examples"]);
 
-/** A schema's keyword with the steps that lead to it. */
+/** Where a reader is in a schema. */
 interface At {
   readonly source: ScalarPlace["source"];
   /** The outermost schema, where references are looked up. */
   readonly root: JsonObject;
-  readonly steps: readonly (string | number)[];
+  /** Leads to what is being read. */
+  readonly steps: (string | number)[];
 }
 
 /**
  * Reads the scalars of a JSON Schema written in YAML by what the schema says of them: `default`, `enum`, `const` and
- * `examples` of a text stay as they were written (`007`, `1e3`), and so do names, patterns and descriptions.
+ * `examples` of a text stay as they were written (`007`, `1e3`), and so do names, patterns and descriptions. Gives the
+ * schema itself where nothing of it is another.
  */
 export function readSchemaScalars(
   schema: JsonObject,
   source: ScalarPlace["source"],
   pointerBase: readonly (string | number)[],
 ): JsonObject {
-  return readSchema(schema, { source, root: schema, steps: pointerBase });
+  return readSchema(schema, { source, root: schema, steps: [...pointerBase] });
 }
 
 function readSchema(schema: JsonObject, at: At): JsonObject {
-  const read = Object.entries(schema).map(([keyword, value]): [string, JsonValue] => {
-    return [keyword, readKeyword(keyword, value, below(at, keyword))];
-  });
-  const typed = Object.fromEntries(read);
-  if (!read.some(([keyword]) => VALUE_KEYWORDS.has(keyword) || VALUES_KEYWORDS.has(keyword))) return typed;
+  const typed = eachMember(schema, at, (value, keyword) => readKeyword(keyword, value, at));
+  if (!Object.keys(typed).some((keyword) => VALUE_KEYWORDS.has(keyword) || VALUES_KEYWORDS.has(keyword))) return typed;
   // Values come second: their types have been read by then.
-  const valued = read.map(([keyword, value]): [string, JsonValue] => [
-    keyword,
-    readValues(keyword, value, typed, below(at, keyword)),
-  ]);
-  return Object.fromEntries(valued);
+  return eachMember(typed, at, (value, keyword) => readValues(keyword, value, typed, at));
 }
 
 function readKeyword(keyword: string, value: JsonValue, at: At): JsonValue {
@@ -64,7 +59,7 @@ function readKeyword(keyword: string, value: JsonValue, at: At): JsonValue {
     case "schemas":
       return eachOf(value, at, schemaOf);
     case "schemas-by-name":
-      return isJsonObject(value) ? schemasByName(value, at) : value;
+      return isJsonObject(value) ? eachMember(value, at, (schema) => schemaOf(schema, at)) : value;
   }
 }
 
@@ -77,21 +72,33 @@ function readValues(keyword: string, value: JsonValue, schema: JsonObject, at: A
   return readTypedScalars(value, { items: keyword === "enum" ? { ...schema, enum: null } : schema }, place);
 }
 
-function schemasByName(schemas: JsonObject, at: At): JsonObject {
-  const read = Object.entries(schemas).map(([name, schema]): [string, JsonValue] => [
-    name,
-    schemaOf(schema, below(at, name)),
-  ]);
-  return Object.fromEntries(read);
-}
-
 function schemaOf(schema: JsonValue, at: At): JsonValue {
   return isJsonObject(schema) ? readSchema(schema, at) : schema;
 }
 
+/** The object with its members read; itself where none is another. */
+function eachMember(object: JsonObject, at: At, read: (value: JsonValue, name: string) => JsonValue): JsonObject {
+  let changed: Map<string, JsonValue> | undefined;
+  for (const name of Object.keys(object)) {
+    const value = object[name];
+    if (value === undefined) continue;
+    at.steps.push(name);
+    const made = read(value, name);
+    at.steps.pop();
+    if (made !== value) (changed ??= new Map<string, JsonValue>()).set(name, made);
+  }
+  return changed === undefined ? object : withMembers(object, changed);
+}
+
 /** The value, or each entry of a list. */
 function eachOf(value: JsonValue, at: At, read: (one: JsonValue, at: At) => JsonValue): JsonValue {
-  return Array.isArray(value) ? value.map((one: JsonValue, i) => read(one, below(at, i))) : read(value, at);
+  if (!isJsonArray(value)) return read(value, at);
+  return value.map((one, i) => {
+    at.steps.push(i);
+    const made = read(one, at);
+    at.steps.pop();
+    return made;
+  });
 }
 
 /** A text is its own source. */
@@ -103,8 +110,4 @@ function textOf(value: JsonValue, at: At): JsonValue {
 /** `type: null` without quotes means the type `null`. */
 function typeWordOf(value: JsonValue, at: At): JsonValue {
   return value === null ? (at.source(jsonPointer(at.steps)) === "null" ? "null" : value) : textOf(value, at);
-}
-
-function below(at: At, step: string | number): At {
-  return { ...at, steps: [...at.steps, step] };
 }
