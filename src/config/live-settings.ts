@@ -21,17 +21,17 @@ export interface DeclarationSettings {
 export class LiveSettings {
   readonly #atStart: GatewayConfig;
   #now: GatewayConfig;
+  #ofDeclarations: DeclarationSettings;
 
   constructor(config: GatewayConfig) {
     this.#atStart = config;
     this.#now = config;
+    this.#ofDeclarations = declarationSettings(config);
   }
 
+  /** The same object for as long as nothing is taken over. */
   get ofDeclarations(): DeclarationSettings {
-    const { defaults, limits, groups, origins } = this.#now;
-    const { timeout, result, pool, policies } = defaults;
-    const { responseBytes: maxResponseBytes } = limits;
-    return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups }, origins };
+    return this.#ofDeclarations;
   }
 
   /** Most calls of each caller in a time. */
@@ -52,8 +52,15 @@ export class LiveSettings {
   take(next: GatewayConfig): Reconfigured {
     const applied = changedSettings(this.#now, next).filter(isLive);
     this.#now = next;
+    this.#ofDeclarations = declarationSettings(next);
     return { applied, needRestart: changedSettings(this.#atStart, next).filter((key) => !isLive(key)) };
   }
+}
+
+function declarationSettings({ defaults, limits, groups, origins }: GatewayConfig): DeclarationSettings {
+  const { timeout, result, pool, policies } = defaults;
+  const { responseBytes: maxResponseBytes } = limits;
+  return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups }, origins };
 }
 
 /** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */

@@ -5,6 +5,7 @@ import type { Step } from "../core/step.ts";
 import type { ToolKind } from "../core/tool.ts";
 import { RESULT_SCHEMA } from "../shaping/result-rules.ts";
 import { composeDeclarationSchema, kindSchema, notYetKeys, type SchemaParts } from "./declaration-schema.ts";
+import { Standards } from "./standards.ts";
 import type { SchemaProblem } from "./tool-schemas.ts";
 
 /** What a grammar is made of. */
@@ -21,6 +22,8 @@ export interface DeclarationGrammar extends GrammarParts {
   readonly schema: JsonObject;
   /** Keys that are known and have no effect yet. */
   readonly notYet: readonly string[];
+  /** Policies and time limits of declarations that set none. */
+  readonly standards: Standards;
   /** Checks declarations of a kind; of one that is not in force, what all kinds have in common. */
   check(kind: ToolKind): DocumentCheck;
 }
@@ -39,6 +42,7 @@ export function createDeclarationGrammar(parts: GrammarParts): DeclarationGramma
     ...parts,
     schema: composeDeclarationSchema(schemaParts),
     notYet: notYetKeys(schemaParts),
+    standards: new Standards(),
     check: (kind) => {
       const check = checks.get(kind) ?? createDocumentCheck(kindSchema(kind, schemaParts));
       checks.set(kind, check);

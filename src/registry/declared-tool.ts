@@ -46,7 +46,7 @@ export function readTool({ keys, document, kind, schemaProblem }: ToolSource): R
   };
   return {
     tool,
-    inner: { ...tool, inputSchema: schemas.adapter },
+    inner: schemas.adapter === tool.inputSchema ? tool : { ...tool, inputSchema: schemas.adapter },
     issues: [...input.issues, ...schemas.issues, ...(output?.issues ?? [])],
     notes: input.notes,
   };

@@ -3,7 +3,6 @@ import { accessKey } from "../core/access.ts";
 import { canonicalJson, type JsonObject } from "../core/json.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
-import type { ResolvedPolicies } from "./policies.ts";
 
 /** SHA-256 (hex) over what a model and a typed client depend on: name, description, schemas and hints. */
 export function contractDigestOf(tool: DeclaredTool): string {
@@ -27,13 +26,14 @@ export interface DigestParts {
   /** The adapter's keys as declared. */
   readonly own: JsonObject;
   readonly defaults: DeclarationDefaults;
-  readonly policies: ResolvedPolicies;
+  /** All of its policies that has an effect. */
+  readonly facts: JsonObject;
 }
 
 /** SHA-256 (hex) over all that has an effect: comments, layout and the order of keys have none. */
 export function declarationDigestOf(
   declared: Pick<Declaration, "tool" | "contractDigest" | "rules" | "policy" | "stepConfigs">,
-  { own, defaults, policies }: DigestParts,
+  { own, defaults, facts }: DigestParts,
 ): string {
   const { tool, contractDigest, rules, policy, stepConfigs } = declared;
   const { title, kind, labels, delivery, enabled } = tool;
@@ -45,7 +45,7 @@ export function declarationDigestOf(
     rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
     policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
     ...(policy.access === undefined ? {} : { access: accessKey(policy.access) }),
-    policies: policies.facts,
+    policies: facts,
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes,
     pool: { ...pool },

@@ -235,9 +235,13 @@ const NOTHING = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: false });
 const BUILT_IN_SHARED = readSettings<GroupKey>(GROUP_SETTINGS, {}, { fill: true }).values;
 const BUILT_IN = readSettings<PolicyKey>(POLICY_SETTINGS, {}, { fill: true }).values;
 
-/** Most declarations set none, and thousands are read at a start. */
+/** Whether a declaration sets a policy itself, apart from the group it is in. */
+export function declaresPolicy(keys: JsonObject): boolean {
+  return POLICY_ROOTS.some((root) => Object.hasOwn(keys, root));
+}
+
 function readDeclared(keys: JsonObject): typeof NOTHING {
-  if (POLICY_ROOTS.every((root) => ownValue(keys, root) === undefined)) return NOTHING;
+  if (!declaresPolicy(keys)) return NOTHING;
   return readSettings<PolicyKey>(POLICY_SETTINGS, keys, { fill: false });
 }
 

@@ -1,6 +1,6 @@
 import type { Access } from "../core/access.ts";
 import type { ToolView } from "../core/registry.ts";
-import type { Availability, ToolDefinition } from "../core/tool.ts";
+import type { Availability, DeclaredTool, ToolDefinition } from "../core/tool.ts";
 import type { Declaration } from "./declaration.ts";
 import type { OpenTool } from "./open-tool.ts";
 
@@ -46,31 +46,107 @@ export class ToolEntry implements ToolView {
   }
 }
 
+/** The definition that follows from a claim; what of it takes work is worked out when it is read. */
+class ClaimDefinition implements ToolDefinition {
+  readonly alias: string;
+  readonly source: string;
+  readonly #claim: Claim;
+
+  constructor(claim: Claim, alias: string) {
+    this.#claim = claim;
+    this.alias = alias;
+    this.source = claim.source.startsWith("api:") ? "api" : claim.source;
+  }
+
+  get name(): string {
+    return this.#claim.name;
+  }
+
+  get title(): string {
+    return this.#tool.title;
+  }
+
+  get description(): string {
+    return this.#tool.description;
+  }
+
+  get kind(): DeclaredTool["kind"] {
+    return this.#tool.kind;
+  }
+
+  get inputSchema(): DeclaredTool["inputSchema"] {
+    return this.#tool.inputSchema;
+  }
+
+  get outputSchema(): DeclaredTool["outputSchema"] {
+    return this.#tool.outputSchema;
+  }
+
+  get hints(): DeclaredTool["hints"] {
+    return this.#tool.hints;
+  }
+
+  get labels(): DeclaredTool["labels"] {
+    return this.#tool.labels;
+  }
+
+  get delivery(): DeclaredTool["delivery"] {
+    return this.#tool.delivery;
+  }
+
+  get enabled(): boolean {
+    return this.#tool.enabled;
+  }
+
+  get etag(): string {
+    return this.#claim.declaration.digest;
+  }
+
+  get contractDigest(): string {
+    return this.#claim.declaration.contractDigest;
+  }
+
+  get createTimeMs(): number {
+    return this.#claim.createTimeMs;
+  }
+
+  get updateTimeMs(): number {
+    return this.#claim.updateTimeMs;
+  }
+
+  get defaultTimeoutMs(): number {
+    return this.#claim.declaration.policy.totalMs;
+  }
+
+  get toolsets(): readonly string[] {
+    return NO_TOOLSETS;
+  }
+
+  get leaseExpireTimeMs(): number | undefined {
+    return this.#claim.leaseExpireTimeMs;
+  }
+
+  get #tool(): DeclaredTool {
+    return this.#claim.declaration.tool;
+  }
+}
+
+const NO_TOOLSETS: readonly string[] = [];
+
 /** The definition that follows from a claim. */
 export function buildDefinition(claim: Claim, alias: string): ToolDefinition {
-  const { tool, digest, contractDigest, policy } = claim.declaration;
-  return {
-    ...tool,
-    alias,
-    source: claim.source.startsWith("api:") ? "api" : claim.source,
-    etag: digest,
-    contractDigest,
-    createTimeMs: claim.createTimeMs,
-    updateTimeMs: claim.updateTimeMs,
-    defaultTimeoutMs: policy.totalMs,
-    toolsets: [],
-    leaseExpireTimeMs: claim.leaseExpireTimeMs,
-  };
+  return new ClaimDefinition(claim, alias);
 }
 
 /** Whether two definitions of one tool name are the same to everybody who reads them. */
 export function sameDefinition(a: ToolDefinition, b: ToolDefinition): boolean {
+  if (a === b) return true;
   return (
-    a.etag === b.etag &&
     a.alias === b.alias &&
     a.source === b.source &&
     a.createTimeMs === b.createTimeMs &&
     a.updateTimeMs === b.updateTimeMs &&
-    a.leaseExpireTimeMs === b.leaseExpireTimeMs
+    a.leaseExpireTimeMs === b.leaseExpireTimeMs &&
+    a.etag === b.etag
   );
 }

@@ -79,8 +79,8 @@ export interface ParsedResultRules {
   readonly rules: ResultRules;
   /** Pointers are relative to the block. */
   readonly issues: readonly ConfigIssue[];
-  /** Effective values, for `explain`; `declared`: the block sets it. */
-  readonly explained: readonly { readonly key: string; readonly value: string; readonly declared: boolean }[];
+  /** Effective values, for people; `declared`: the block sets it. */
+  explain(): readonly { readonly key: string; readonly value: string; readonly declared: boolean }[];
 }
 
 /** Parses a `result:` block that is valid by {@link RESULT_SCHEMA}; `undefined`: the declaration has none. */
@@ -95,7 +95,7 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     maxLength: Number(get("max_length") ?? context.defaultMaxLength ?? builtIn),
     truncation: (get("truncation") ?? "head") as ResultRules["truncation"],
   };
-  return { rules, issues: issuesOf(rules, get, context.delivery), explained: explain(rules, get) };
+  return { rules, issues: issuesOf(rules, get, context.delivery), explain: () => explain(rules, get) };
 }
 
 type Get = (key: string) => JsonValue | undefined;
@@ -147,7 +147,7 @@ function lengthIssues({ maxLength, truncation }: ResultRules, get: Get, delivery
   return [];
 }
 
-function explain(rules: ResultRules, get: Get): ParsedResultRules["explained"] {
+function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["explain"]> {
   const line = (key: string, value: string) => ({ key: `result.${key}`, value, declared: get(key) !== undefined });
   return [
     line("format", rules.format),

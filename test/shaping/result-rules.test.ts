@@ -8,7 +8,7 @@ function issues(block: JsonObject, delivery: "conclusive" | "incremental" = "con
 }
 
 test("without a block everything has its default, which depends on the delivery", () => {
-  const { rules, issues: found, explained } = parseResultRules(undefined, { delivery: "conclusive" });
+  const { rules, issues: found, explain } = parseResultRules(undefined, { delivery: "conclusive" });
   expect(rules).toEqual({
     format: "auto",
     successField: undefined,
@@ -18,7 +18,7 @@ test("without a block everything has its default, which depends on the delivery"
     truncation: "head",
   });
   expect(found).toEqual([]);
-  expect(explained).toEqual([
+  expect(explain()).toEqual([
     { key: "result.format", value: "auto", declared: false },
     { key: "result.success_field", value: "none: the upstream's status decides", declared: false },
     { key: "result.data_field", value: "none: the whole answer", declared: false },
@@ -31,7 +31,7 @@ test("without a block everything has its default, which depends on the delivery"
 
 test("a declared block is taken as it is written", () => {
   const block = { success_field: "code", success_value: 0, data_field: "data", max_length: 1200, truncation: "tail" };
-  const { rules, issues: found, explained } = parseResultRules(block, { delivery: "conclusive", defaultMaxLength: 5 });
+  const { rules, issues: found, explain } = parseResultRules(block, { delivery: "conclusive", defaultMaxLength: 5 });
   expect(found).toEqual([]);
   expect(rules).toEqual({
     format: "auto",
@@ -41,8 +41,8 @@ test("a declared block is taken as it is written", () => {
     maxLength: 1200,
     truncation: "tail",
   });
-  expect(explained).toContainEqual({ key: "result.success_value", value: "0", declared: true });
-  expect(explained).toContainEqual({ key: "result.max_length", value: "1200", declared: true });
+  expect(explain()).toContainEqual({ key: "result.success_value", value: "0", declared: true });
+  expect(explain()).toContainEqual({ key: "result.max_length", value: "1200", declared: true });
 });
 
 test("what does not fit together is named with its mend", () => {
