@@ -25,6 +25,7 @@ import { KeptCalls } from "./service/kept-calls.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
+import { createFileTexts } from "./stores/file-texts.ts";
 import { lockFolder } from "./stores/folder-lock.ts";
 import { createSpillFiles } from "./stores/spill-files.ts";
 import { createSqliteLedger } from "./stores/sqlite-ledger.ts";
@@ -218,9 +219,14 @@ function portSettings(config: GatewayConfig): PortSettings {
 }
 
 function adaptersByKind(
-  { tools, scripts }: GatewayConfig,
+  { tools, scripts, state }: GatewayConfig,
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyMap<ToolKind, Adapter> {
-  const adapters = createAdapters({ environment, folder: tools.folder, shell: scripts.shell });
+  const adapters = createAdapters({
+    environment,
+    folder: tools.folder,
+    shell: scripts.shell,
+    cache: createFileTexts(join(state.folder, "servers")),
+  });
   return new Map(adapters.map((adapter) => [adapter.kind, adapter]));
 }

@@ -1,5 +1,7 @@
 import type { Adapter } from "../core/adapter.ts";
+import type { TextCache } from "../core/store.ts";
 import { createHttpAdapter } from "./http/index.ts";
+import { createMcpAdapter } from "./mcp/index.ts";
 import { createScriptAdapter } from "./script/index.ts";
 
 /** What adapters take from outside. */
@@ -10,9 +12,15 @@ export interface AdapterOptions {
   readonly folder: string;
   /** Whether a declaration may have its command line run by a shell. */
   readonly shell: boolean;
+  /** Where what was learnt of servers is kept over restarts. Default: nowhere. */
+  readonly cache?: TextCache;
 }
 
 /** THE list of adapters: a new kind is one line here. */
-export function createAdapters({ environment, folder, shell }: AdapterOptions): readonly Adapter[] {
-  return [createHttpAdapter({ environment }), createScriptAdapter({ environment, folder, shell })];
+export function createAdapters({ environment, folder, shell, cache }: AdapterOptions): readonly Adapter[] {
+  return [
+    createHttpAdapter({ environment }),
+    createScriptAdapter({ environment, folder, shell }),
+    createMcpAdapter({ environment, folder, ...(cache === undefined ? {} : { cache }) }),
+  ];
 }

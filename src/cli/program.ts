@@ -1,5 +1,5 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../config/durations.ts";
+import { parseDuration } from "../core/durations.ts";
 import type { CommandContext } from "./command.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
 import type { ToolListOptions } from "./commands/tool-list.ts";

@@ -1,8 +1,8 @@
+import { DURATION_SCHEMA } from "../core/durations.ts";
 import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
-import { DURATION_SCHEMA } from "./durations.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { count, duration, path, type Setting, settingsSchema, size, text } from "./setting.ts";
@@ -226,7 +226,7 @@ export const SETTINGS = {
     schema: {
       enum: ["refuse", "allow"],
       description:
-        "Whether tools of type `script`, which run programs of this machine, can be registered over the wire. In a file of the watched folder they always can be declared.",
+        "Whether what runs programs of this machine (tools of type `script`, MCP servers with `command`) can be registered over the wire. In a file of the watched folder they always can be declared.",
     },
     standard: "refuse",
   },

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue, PoolSettings, PrivateReach } from "../core/adapter.ts";
+import { parseDuration } from "../core/durations.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
@@ -8,7 +9,6 @@ import type { ListenAddress } from "../core/listen-address.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
-import { parseDuration } from "./durations.ts";
 import {
   GATEWAY_CONFIG_SCHEMA,
   GROUP_MEMBERS,

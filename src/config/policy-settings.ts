@@ -1,6 +1,6 @@
+import { DURATION_SCHEMA } from "../core/durations.ts";
 import type { JsonObject } from "../core/json.ts";
 import { isJsonObject } from "../core/json.ts";
-import { DURATION_SCHEMA } from "./durations.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { duration, type Setting, settingsSchema } from "./setting.ts";
 

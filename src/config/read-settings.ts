@@ -1,6 +1,6 @@
+import { formatDuration, parseDuration } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonObject, ownValue } from "../core/json.ts";
-import { formatDuration, parseDuration } from "./durations.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
 

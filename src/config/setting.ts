@@ -1,6 +1,6 @@
+import { DURATION_SCHEMA, formatDuration } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
-import { DURATION_SCHEMA, formatDuration } from "./durations.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
 
 /** One setting of gateway.yaml or of a declaration. */

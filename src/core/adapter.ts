@@ -62,6 +62,8 @@ export type Configured<C> =
       readonly readOnly: boolean;
       /** Identity of what is reached, such as `http://127.0.0.1:7434`. */
       readonly upstream: string;
+      /** What runs a program of the gateway's machine, such as `type: script`. Absent: nothing. */
+      readonly runsProgram?: string;
     }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 

@@ -106,3 +106,10 @@ export interface SpillStore extends AsyncDisposable {
   /** Room that is empty at first and gone with the process at the latest. Throws GatewayError STORE_FAILED. */
   open(): Promise<SpillFile>;
 }
+
+/** Where texts are kept over restarts that are of use and never needed. Nothing of it ever fails. */
+export interface TextCache {
+  /** `key`: 1 to 100 letters and digits. Undefined: nothing is kept under it, or it cannot be read. */
+  read(key: string): Promise<string | undefined>;
+  write(key: string, text: string): Promise<void>;
+}

@@ -1,7 +1,7 @@
 import { ACCESS_SETTINGS } from "../config/access-settings.ts";
-import { DURATION_SCHEMA } from "../config/durations.ts";
 import { ownList, ownObject } from "../config/own-values.ts";
 import { policySchemas } from "../config/policy-settings.ts";
+import { DURATION_SCHEMA } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
 import { PARAM_TYPES } from "./params.ts";

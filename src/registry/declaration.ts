@@ -16,6 +16,8 @@ export interface Declaration {
   readonly adapter: Adapter;
   /** The adapter's part, parsed by the adapter. */
   readonly config: unknown;
+  /** What of it runs a program of the gateway's machine. */
+  readonly runsProgram?: string;
   readonly rules: ResultRules;
   readonly policy: ToolPolicy;
   /** Values of the keys that belong to pipeline steps, by step name. */

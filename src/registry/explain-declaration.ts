@@ -1,10 +1,10 @@
 import { ACCESS_SETTINGS } from "../config/access-settings.ts";
-import { formatDuration } from "../config/durations.ts";
 import { GROUP_SETTINGS, POLICY_SETTINGS } from "../config/policy-settings.ts";
 import type { Setting } from "../config/setting.ts";
 import type { SourceDocument } from "../config/source-document.ts";
 import { yamlText } from "../config/yaml-text.ts";
 import type { ExplainedSetting } from "../core/adapter.ts";
+import { formatDuration } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import type { DeclaredTool } from "../core/tool.ts";

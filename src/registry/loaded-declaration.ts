@@ -33,6 +33,7 @@ export class LoadedDeclaration implements Declaration {
   readonly policy: Declaration["policy"];
   readonly stepConfigs: Declaration["stepConfigs"];
   readonly notes: Declaration["notes"];
+  readonly runsProgram?: string;
   readonly #from: LoadedFrom;
   #contractDigest: string | undefined;
   #digest: string | undefined;
@@ -46,6 +47,7 @@ export class LoadedDeclaration implements Declaration {
     this.policy = parts.policy;
     this.stepConfigs = parts.stepConfigs;
     this.notes = parts.notes;
+    if (parts.runsProgram !== undefined) this.runsProgram = parts.runsProgram;
     this.#from = from;
   }
 

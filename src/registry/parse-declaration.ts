@@ -76,7 +76,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const effects = effectClass(tool, configured.readOnly, stepConfigs);
   const allIssues = [...issues, ...hedgeIssues(policies, effects, tool)];
   if (allIssues.length > 0) return { ok: false, issues: allIssues };
-  const { config, upstream, warnings } = configured;
+  const { config, upstream, warnings, runsProgram } = configured;
   const { rules } = result;
   const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
   const parts = {
@@ -84,6 +84,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     tool,
     adapter,
     config,
+    ...(runsProgram === undefined ? {} : { runsProgram }),
     rules,
     policy: { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream },
     stepConfigs,

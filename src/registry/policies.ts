@@ -1,4 +1,3 @@
-import { parseDuration } from "../config/durations.ts";
 import {
   GROUP_SETTINGS,
   type GroupKey,
@@ -9,6 +8,7 @@ import {
 import { NO_REQUESTS, readRateLimit } from "../config/rate-limit.ts";
 import { readSettings, settingKeys } from "../config/read-settings.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
+import { parseDuration } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import { didYouMean } from "../core/nearest.ts";

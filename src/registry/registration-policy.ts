@@ -4,7 +4,7 @@ import { sourceProblem } from "./problems.ts";
 
 /** What can be registered over the wire. */
 export interface RegistrationPolicy {
-  /** Tools that run programs of the gateway's machine. */
+  /** What runs programs of the gateway's machine. */
   readonly scripts: boolean;
 }
 
@@ -13,15 +13,14 @@ export function restrictRegistrations(policy: RegistrationPolicy, parse: ParseDe
   if (policy.scripts) return parse;
   return (text, options) => {
     const outcome = parse(text, options);
-    return options.source === "api" ? withoutScripts(outcome) : outcome;
+    return options.source === "api" ? withoutPrograms(outcome) : outcome;
   };
 }
 
-/** Who may register a script runs any program on the gateway's machine. */
-function withoutScripts(outcome: DeclarationOutcome): DeclarationOutcome {
-  if (!outcome.ok || outcome.declaration.tool.kind !== "script") return outcome;
-  const { source, tool } = outcome.declaration;
-  const message =
-    "`type: script` runs a program on the gateway's machine, so it is not registered over the wire: declare it in a file of the watched folder, or set `registration.scripts: allow` in gateway.yaml";
+/** Who may register one runs any program on the gateway's machine. */
+function withoutPrograms(outcome: DeclarationOutcome): DeclarationOutcome {
+  if (!outcome.ok || outcome.declaration.runsProgram === undefined) return outcome;
+  const { source, tool, runsProgram } = outcome.declaration;
+  const message = `${runsProgram} runs a program on the gateway's machine, so it is not registered over the wire: declare it in a file of the watched folder, or set \`registration.scripts: allow\` in gateway.yaml`;
   return { ok: false, name: tool.name, problems: [sourceProblem(source, message)] };
 }

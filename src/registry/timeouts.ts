@@ -1,6 +1,6 @@
-import { formatDuration, parseDuration } from "../config/durations.ts";
 import { ownText } from "../config/own-values.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
+import { formatDuration, parseDuration } from "../core/durations.ts";
 import type { JsonObject } from "../core/json.ts";
 import type { ToolPolicy } from "../core/step.ts";
 import type { DeclaredTool, Delivery, ToolKind } from "../core/tool.ts";

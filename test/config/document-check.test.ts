@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { createDocumentCheck } from "../../src/config/document-check.ts";
-import { DURATION_SCHEMA } from "../../src/config/durations.ts";
 import { orderProblems, parseDocument } from "../../src/config/parse-document.ts";
 import { SIZE_SCHEMA } from "../../src/config/sizes.ts";
+import { DURATION_SCHEMA } from "../../src/core/durations.ts";
 import type { JsonObject } from "../../src/core/json.ts";
 
 const SCHEMA: JsonObject = {

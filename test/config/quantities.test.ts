@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { DURATION_SCHEMA, formatDuration, parseDuration } from "../../src/config/durations.ts";
 import { ownText } from "../../src/config/own-values.ts";
 import { parseSize, SIZE_SCHEMA } from "../../src/config/sizes.ts";
+import { DURATION_SCHEMA, formatDuration, parseDuration } from "../../src/core/durations.ts";
 
 test("durations are read with their units, large before small [S2-59]", () => {
   const cases = {

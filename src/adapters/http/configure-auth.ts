@@ -1,7 +1,7 @@
 import { isJsonObject, ownValue } from "../../core/json.ts";
+import { spacedPrefix } from "../shared/header-rules.ts";
 import { textOf } from "../shared/template-checker.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
-import { spacedPrefix } from "./header-rules.ts";
 import type { SecretAuth } from "./http-config.ts";
 
 /** Reads `auth`; its problems go to the checker. Claims the header it sets. */

@@ -1,9 +1,9 @@
 import { isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
 import { compileBody } from "../shared/body-template.ts";
+import { holdsControl } from "../shared/header-rules.ts";
 import { textOf } from "../shared/template-checker.ts";
 import { parseBraces, type TextTemplate } from "../shared/text-template.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
-import { holdsControl } from "./header-rules.ts";
 import { isJson, isMediaType, parseMediaType } from "./media-type.ts";
 import type { MultipartPart } from "./multipart-body.ts";
 

@@ -1,10 +1,10 @@
 import { isJsonObject, type JsonObject, ownValue } from "../../core/json.ts";
 import { nearestWords } from "../../core/nearest.ts";
+import { spacedPrefix } from "../shared/header-rules.ts";
 import { textOf } from "../shared/template-checker.ts";
 import { parseBraces, type TextTemplate } from "../shared/text-template.ts";
 import { SIGNATURE_ENCODINGS, SIGNING_ALGORITHMS, TIMESTAMP_FORMATS } from "./config-schema.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
-import { spacedPrefix } from "./header-rules.ts";
 import { type RequestSigning, SIGNED_NAMES } from "./http-config.ts";
 
 /** What a prefix may name: the rest is no text for a header. */

@@ -2,6 +2,7 @@ import type { AdapterSettings, Configured, PrivateReach } from "../../core/adapt
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
+import { headerBytes } from "../shared/header-rules.ts";
 import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
 import { socketTarget } from "../shared/network/socket.ts";
 import { allowsNull } from "../shared/param-schema.ts";
@@ -11,7 +12,6 @@ import { claimQuery, configureAuth } from "./configure-auth.ts";
 import { BodyConfiguration } from "./configure-body.ts";
 import { configureSigning } from "./configure-signing.ts";
 import { DeclarationChecker } from "./declaration-checker.ts";
-import { headerBytes } from "./header-rules.ts";
 import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { poolLimits } from "./pool-limits.ts";

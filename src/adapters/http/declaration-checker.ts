@@ -1,6 +1,6 @@
+import { headerProblem } from "../shared/header-rules.ts";
 import { TemplateChecker } from "../shared/template-checker.ts";
 import type { ParsedTemplate, TextTemplate } from "../shared/text-template.ts";
-import { headerProblem } from "./header-rules.ts";
 
 /** Reads the keys of one HTTP declaration, and keeps what is wrong with them and which parameters they name. */
 export class DeclarationChecker extends TemplateChecker {

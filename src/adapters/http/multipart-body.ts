@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { isJsonArray, type JsonObject, stringifyJson } from "../../core/json.ts";
 import { headIndex } from "../../core/text.ts";
 import { type BodyTemplate, fillBody } from "../shared/body-template.ts";
+import { holdsControl } from "../shared/header-rules.ts";
 import { argumentOf, fillText, namesIn, scalarText, type TextTemplate, ValueRefused } from "../shared/text-template.ts";
 import { base64Length, base64Pieces, isBase64 } from "./base64.ts";
-import { holdsControl } from "./header-rules.ts";
 import { isMediaType } from "./media-type.ts";
 import type { StreamedBody } from "./streamed-body.ts";
 

@@ -1,9 +1,9 @@
 import { createHmac, randomUUID } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import type { SecretSource } from "../../core/secrets.ts";
+import { headerBytes } from "../shared/header-rules.ts";
 import { secretValue } from "../shared/secret-value.ts";
 import type { TextTemplate } from "../shared/text-template.ts";
-import { headerBytes } from "./header-rules.ts";
 import type { HttpConfig, RequestSigning, SIGNED_NAMES } from "./http-config.ts";
 import { type HttpRequest, sentTarget } from "./request.ts";
 

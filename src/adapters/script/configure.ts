@@ -62,7 +62,14 @@ export function configureScript(
   };
   const { issues, warnings } = checker;
   if (issues.length > 0) return { ok: false, issues };
-  return { ok: true, config, warnings, readOnly: config.readOnly, upstream: `script:${tool.name}` };
+  return {
+    ok: true,
+    config,
+    warnings,
+    readOnly: config.readOnly,
+    upstream: `script:${tool.name}`,
+    runsProgram: "`type: script`",
+  };
 }
 
 function commandOf(checker: ScriptChecker, { shell }: ScriptOptions): CommandLine {

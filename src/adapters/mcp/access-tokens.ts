@@ -1,0 +1,143 @@
+import type { Clock } from "../../core/clock.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { isJsonObject, type JsonObject, ownValue, parseJson } from "../../core/json.ts";
+import type { SecretSource } from "../../core/secrets.ts";
+import { raceSignal } from "../../core/signal.ts";
+import { secretValue } from "../shared/secret-value.ts";
+import { type HttpChannel, NotConnected } from "./http-channel.ts";
+import type { ServerAuth } from "./mcp-config.ts";
+
+/** A token without a time is taken to last so long. */
+const DEFAULT_LIFE_MS = 300_000;
+
+/** A token is renewed so long before its end, at most a tenth of its life. */
+const EARLY_MS = 60_000;
+
+/** Longest time for one answer. */
+const FETCH_MS = 10_000;
+
+/** What tokens are fetched with. */
+export interface AccessTokensOptions {
+  readonly server: string;
+  readonly auth: Extract<ServerAuth, { readonly kind: "client_credentials" }>;
+  /** Opens connections to an origin. */
+  open(origin: string): HttpChannel;
+  readonly secrets: SecretSource;
+  readonly clock: Clock;
+}
+
+interface Token {
+  readonly value: string;
+  /** Monotonic. */
+  readonly renewMs: number;
+}
+
+/** The tokens of OAuth 2.0 client credentials. Source: RFC 6749, section 4.4; RFC 8707. */
+export class AccessTokens implements AsyncDisposable {
+  readonly #options: AccessTokensOptions;
+  readonly #url: URL;
+  readonly #channel: HttpChannel;
+  #token: Token | undefined;
+  #fetching: Promise<Token> | undefined;
+
+  constructor(options: AccessTokensOptions) {
+    this.#options = options;
+    this.#url = new URL(options.auth.tokenUrl);
+    this.#channel = options.open(this.#url.origin);
+  }
+
+  /** The token; one request for all who wait. @throws GatewayError. */
+  async token(signal: AbortSignal): Promise<string> {
+    const token = this.#token;
+    if (token !== undefined && this.#options.clock.monotonicMs() < token.renewMs) return token.value;
+    this.#fetching ??= this.#fetch().finally(() => {
+      this.#fetching = undefined;
+    });
+    return (await raceSignal(this.#fetching, signal)).value;
+  }
+
+  /** The server did not take it. */
+  forget(): void {
+    this.#token = undefined;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#channel[Symbol.asyncDispose]();
+  }
+
+  async #fetch(): Promise<Token> {
+    const { server, clock } = this.#options;
+    const limit = new AbortController();
+    using _timer = clock.after(FETCH_MS, () => limit.abort(this.#failed(`no answer within ${FETCH_MS} ms`)));
+    try {
+      const token = await this.#ask(limit.signal);
+      this.#token = token;
+      return token;
+    } catch (error) {
+      if (error instanceof GatewayError) throw error;
+      const why =
+        error instanceof NotConnected
+          ? `no connection to ${this.#url.origin}: ${error.message}`
+          : "the exchange broke off";
+      throw noToken(server, why, error);
+    }
+  }
+
+  async #ask(signal: AbortSignal): Promise<Token> {
+    const { server, auth, secrets, clock } = this.#options;
+    const secret = secretValue(server, auth.secretRef, secrets);
+    const form = new URLSearchParams({ grant_type: "client_credentials", resource: auth.resource });
+    if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));
+    const headers: Record<string, string> = {
+      accept: "application/json",
+      "content-type": "application/x-www-form-urlencoded",
+    };
+    if (auth.clientAuth === "basic") {
+      const pair = [auth.clientId, secret].map(encodeURIComponent).join(":");
+      headers["authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
+    } else {
+      form.set("client_id", auth.clientId);
+      form.set("client_secret", secret);
+    }
+    const target = this.#url.pathname + this.#url.search;
+    const answer = await this.#channel.send({ method: "POST", target, headers, body: form.toString(), signal });
+    const text = await answer.text();
+    const body = jsonObject(text);
+    const value = body === undefined ? undefined : ownValue(body, "access_token");
+    if (answer.status !== 200 || body === undefined || typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
+      throw this.#failed(refusal(answer.status, body === undefined ? undefined : ownValue(body, "error")));
+    }
+    const seconds = ownValue(body, "expires_in");
+    const lifeMs = typeof seconds === "number" && seconds > 0 ? seconds * 1_000 : DEFAULT_LIFE_MS;
+    return { value, renewMs: clock.monotonicMs() + lifeMs - Math.min(EARLY_MS, lifeMs / 10) };
+  }
+
+  #failed(why: string): GatewayError {
+    return noToken(this.#options.server, `${this.#url.origin}: ${why}`);
+  }
+}
+
+/** The error for a server that gives no token. */
+function noToken(server: string, why: string, cause?: unknown): GatewayError {
+  return new GatewayError("UPSTREAM_UNREACHABLE", `${server}: no access token from ${why}; the server was not called`, {
+    modelMessage: `${server}: the gateway cannot identify itself to this server; its operator must mend it`,
+    metadata: { tool: server },
+    cause,
+  });
+}
+
+/** The word of the standard is safe to show; a description may quote what was sent. */
+function refusal(status: number, error: unknown): string {
+  const word = typeof error === "string" && /^[a-z_]{1,64}$/.test(error) ? ` (${error})` : "";
+  return `it answered HTTP ${status} without a token${word}`;
+}
+
+function jsonObject(text: string): JsonObject | undefined {
+  try {
+    const value = parseJson(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

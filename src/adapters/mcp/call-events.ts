@@ -1,0 +1,95 @@
+import type { ProgressEvent } from "../../core/call.ts";
+import { isJsonObject, type JsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
+
+/** Events that may wait for a reader. */
+const MAX_WAITING = 1_000;
+
+/** Levels of syslog, which the protocol uses, as the gateway's four. */
+const LEVELS: Readonly<Record<string, "error" | "warning" | "info" | "debug">> = {
+  debug: "debug",
+  info: "info",
+  notice: "info",
+  warning: "warning",
+  error: "error",
+  critical: "error",
+  alert: "error",
+  emergency: "error",
+};
+
+/** What a server's progress notification says; undefined where it says nothing that can be read. */
+export function progressEvent(params: JsonObject): ProgressEvent | undefined {
+  const current = ownValue(params, "progress");
+  const total = ownValue(params, "total");
+  const message = ownValue(params, "message");
+  if (typeof current !== "number") return undefined;
+  return {
+    type: "progress",
+    current,
+    total: typeof total === "number" ? total : undefined,
+    message: typeof message === "string" ? message.toWellFormed() : "",
+  };
+}
+
+/** What a server's log notification says. */
+export function logEvent(params: JsonObject): ProgressEvent {
+  const level = ownValue(params, "level");
+  const known = typeof level === "string" && Object.hasOwn(LEVELS, level) ? LEVELS[level] : undefined;
+  return { type: "log", level: known ?? "info", message: logText(ownValue(params, "data") ?? "").toWellFormed() };
+}
+
+function logText(data: JsonValue): string {
+  if (typeof data === "string") return data;
+  const message = isJsonObject(data) && Object.keys(data).length === 1 ? ownValue(data, "message") : undefined;
+  return typeof message === "string" ? message : stringifyJson(data);
+}
+
+/** Events on their way to the one who reads a call. A reader that is too slow loses progress first, then log lines. */
+export class CallEvents {
+  #waiting: ProgressEvent[] = [];
+  #lost = 0;
+  #wake: (() => void) | undefined;
+  #over = false;
+
+  push(event: ProgressEvent): void {
+    if (this.#waiting.length >= MAX_WAITING) {
+      const oldest = this.#waiting.findIndex(({ type }) => type === "progress");
+      this.#waiting.splice(Math.max(oldest, 0), 1);
+      this.#lost += 1;
+    }
+    this.#waiting.push(event);
+    this.#notify();
+  }
+
+  /** No more will come. */
+  end(): void {
+    this.#over = true;
+    this.#notify();
+  }
+
+  /** Events as they come, until the end. */
+  async *read(): AsyncGenerator<ProgressEvent, void, undefined> {
+    while (true) {
+      const next = this.#waiting.shift();
+      if (next !== undefined) {
+        yield next;
+        continue;
+      }
+      if (this.#over) break;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    if (this.#lost === 0) return;
+    yield {
+      type: "log",
+      level: "warning",
+      message: `${this.#lost} events came faster than they were read and were dropped`,
+    };
+  }
+
+  #notify(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+}

@@ -1,0 +1,118 @@
+import type { PrivateReach } from "../../core/adapter.ts";
+import { isJsonArray, isJsonObject, type JsonObject, jsonPointer, ownValue } from "../../core/json.ts";
+import { headerProblem } from "../shared/header-rules.ts";
+import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
+import { socketTarget } from "../shared/network/socket.ts";
+import type { McpChecker } from "./configure.ts";
+import type { RemoteTarget, ServerAuth } from "./mcp-config.ts";
+import { namedValues } from "./value-template.ts";
+
+/** Headers that the protocol sets. */
+const OF_PROTOCOL = /^(accept|accept-encoding|content-type|mcp-.*|last-event-id)$/i;
+
+/** Reads how a remote server is reached. */
+export function configureRemote(checker: McpChecker, url: string, reach: PrivateReach): RemoteTarget {
+  const parsed = checkedUrl(checker, url, "/url");
+  const allowPrivate = ownValue(checker.block, "allow_private") === true;
+  if (parsed !== undefined) checkReach(checker, parsed, "/url", { reach, allowPrivate });
+  const headers = namedValues(checker, "headers");
+  for (const { name, value } of headers) {
+    const pointer = jsonPointer(["headers", name]);
+    const text = value.filter((part) => typeof part === "string").join("");
+    const problem = OF_PROTOCOL.test(name)
+      ? "is set by the protocol and cannot be declared"
+      : headerProblem(name, text);
+    if (problem !== undefined) checker.issue(pointer, problem);
+  }
+  const auth = authOf(checker, parsed?.href ?? url);
+  if (auth !== undefined && headers.some(({ name }) => name.toLowerCase() === "authorization")) {
+    checker.issue("/auth", "`headers` set Authorization already; give one of them");
+  }
+  if (auth?.kind === "client_credentials") {
+    const token = checkedUrl(checker, auth.tokenUrl, "/auth/client_credentials/token_url");
+    if (token !== undefined) {
+      checkReach(checker, token, "/auth/client_credentials/token_url", { reach, allowPrivate });
+    }
+  }
+  const transport = checker.text("transport");
+  return {
+    kind: "remote",
+    url: parsed?.href ?? url,
+    headers,
+    auth,
+    allowPrivate,
+    transport: transport === "streamable_http" || transport === "sse" ? transport : "auto",
+  };
+}
+
+function checkedUrl(checker: McpChecker, text: string, pointer: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:$/.test(url.protocol)) {
+    checker.issue(pointer, "is no http or https URL");
+    return undefined;
+  }
+  if (url.username !== "" || url.password !== "") {
+    checker.issue(pointer, "holds a name or password; put it into `headers` or `auth` by `secret_ref`");
+  }
+  if (url.hash !== "") checker.issue(pointer, "has a fragment (`#…`), which is never sent; remove it");
+  if (/[{}]|%7B/i.test(text)) checker.issue(pointer, "is fixed text: nothing is filled in here");
+  return url;
+}
+
+/** Who registers over the wire must not open a door to the inside that no operator opened. */
+function checkReach(
+  checker: McpChecker,
+  url: URL,
+  pointer: string,
+  { reach, allowPrivate }: { readonly reach: PrivateReach; readonly allowPrivate: boolean },
+): void {
+  const { host } = socketTarget(url.origin);
+  if (allowPrivate && pointer === "/url" && isFixedHost(host)) {
+    checker.warn("/allow_private", `has no effect: \`${host}\` is reached as it is written, only names are checked`);
+  }
+  if (reach === "all") return;
+  const mend = "declare it in a file, or set `registration.private_addresses` in gateway.yaml";
+  const kind = hostKind(host);
+  if (kind === "private" || (kind === "loopback" && reach === "none")) {
+    checker.issue(
+      pointer,
+      `\`${host}\` is no public address, and a server registered over the wire may not be there; ${mend}`,
+    );
+  }
+  if (kind === "name" && allowPrivate) {
+    checker.issue("/allow_private", `is not for servers registered over the wire; ${mend}`);
+  }
+}
+
+function authOf(checker: McpChecker, url: string): ServerAuth | undefined {
+  if (!checker.has("auth")) return undefined;
+  const auth = checker.object("auth");
+  const bearer = ownValue(auth, "bearer");
+  const client = ownValue(auth, "client_credentials");
+  if ((bearer === undefined) === (client === undefined)) {
+    checker.issue("/auth", "takes one of `bearer` and `client_credentials`");
+  }
+  if (client !== undefined && isJsonObject(client)) return clientCredentials(client, url);
+  return {
+    kind: "bearer",
+    secretRef: bearer !== undefined && isJsonObject(bearer) ? textOf(bearer, "secret_ref") : "",
+  };
+}
+
+function clientCredentials(keys: JsonObject, url: string): ServerAuth {
+  const scopes = ownValue(keys, "scopes");
+  return {
+    kind: "client_credentials",
+    tokenUrl: textOf(keys, "token_url"),
+    clientId: textOf(keys, "client_id"),
+    secretRef: textOf(keys, "secret_ref"),
+    scopes: isJsonArray(scopes) ? scopes.filter((each) => typeof each === "string") : [],
+    clientAuth: textOf(keys, "client_auth") === "post" ? "post" : "basic",
+    resource: textOf(keys, "resource") || url,
+  };
+}
+
+function textOf(object: JsonObject, key: string): string {
+  const value = ownValue(object, key);
+  return typeof value === "string" ? value : "";
+}

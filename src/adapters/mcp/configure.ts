@@ -1,0 +1,180 @@
+import { resolve } from "node:path";
+import type { AdapterSettings, ConfigIssue, Configured } from "../../core/adapter.ts";
+import { parseDuration } from "../../core/durations.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
+import type { DeclaredTool } from "../../core/tool.ts";
+import { inheritedEntries } from "../shared/launcher/inherited-environment.ts";
+import { PROTOCOLS, STARTS } from "./config-schema.ts";
+import { configureRemote } from "./configure-remote.ts";
+import type { McpConfig, NamedValue, ProgramTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
+import { namedValues } from "./value-template.ts";
+
+/** What MCP servers take from the gateway. */
+export interface McpSurroundings {
+  /** The gateway's environment. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** Absolute path of the folder that a relative `cwd` begins at. */
+  readonly folder: string;
+}
+
+const DEFAULTS = { startMs: 30_000, firstMs: 1_000, maxMs: 60_000, attempts: 5 } as const;
+
+/** Keys of the block that only one way of reaching a server has. */
+const OF_PROGRAM = ["args", "cwd", "env", "inherit_env"] as const;
+const OF_REMOTE = ["headers", "auth", "allow_private"] as const;
+
+/** Reads the block `mcp` of a declaration, and keeps what is wrong with it. */
+export class McpChecker {
+  readonly block: JsonObject;
+  readonly issues: ConfigIssue[] = [];
+  readonly warnings: ConfigIssue[] = [];
+
+  constructor(block: JsonObject) {
+    this.block = block;
+  }
+
+  /** `pointer` is within the block. */
+  issue(pointer: string, message: string): void {
+    this.issues.push({ pointer: `/mcp${pointer}`, message });
+  }
+
+  warn(pointer: string, message: string): void {
+    this.warnings.push({ pointer: `/mcp${pointer}`, message });
+  }
+
+  text(key: string): string | undefined {
+    const value = ownValue(this.block, key);
+    return typeof value === "string" ? value : undefined;
+  }
+
+  object(key: string): JsonObject {
+    const value = ownValue(this.block, key);
+    return value !== undefined && isJsonObject(value) ? value : {};
+  }
+
+  has(key: string): boolean {
+    return Object.hasOwn(this.block, key);
+  }
+}
+
+/** Compiles the keys of an MCP server, or lists all that is wrong with them. Does no I/O. */
+export function configureMcp(
+  keys: JsonObject,
+  tool: DeclaredTool,
+  settings: AdapterSettings,
+  surroundings: McpSurroundings,
+): Configured<McpConfig> {
+  const block = ownValue(keys, "mcp");
+  const checker = new McpChecker(block !== undefined && isJsonObject(block) ? block : {});
+  const outerCwd = ownValue(keys, "cwd");
+  if (outerCwd !== undefined && checker.has("cwd")) checker.issue("/cwd", "stands at the top of the declaration too");
+  const target = targetOf(checker, outerCwd, settings, surroundings);
+  const config: McpConfig = {
+    tool,
+    settings,
+    target,
+    protocol: PROTOCOLS.find((word) => word === checker.text("protocol")) ?? "auto",
+    start: STARTS.find((word) => word === checker.text("start")) ?? "eager",
+    startTimeoutMs: durationOf(checker, "start_timeout", 1) ?? DEFAULTS.startMs,
+    idleTimeoutMs: durationOf(checker, "idle_timeout", 1),
+    restart: restartOf(checker),
+    declared: checker.block,
+  };
+  const { issues, warnings } = checker;
+  if (issues.length > 0) return { ok: false, issues };
+  const readOnly = tool.hints.readOnly === true;
+  const upstream = target.kind === "program" ? `mcp:${tool.name}` : new URL(target.url).origin;
+  return {
+    ok: true,
+    config,
+    warnings,
+    readOnly,
+    upstream,
+    ...(target.kind === "program" ? { runsProgram: "an MCP server with `command`" } : {}),
+  };
+}
+
+function targetOf(
+  checker: McpChecker,
+  outerCwd: JsonValue | undefined,
+  settings: AdapterSettings,
+  surroundings: McpSurroundings,
+): ServerTarget {
+  const command = checker.text("command");
+  const url = checker.text("url");
+  if ((command === undefined) === (url === undefined)) {
+    const both = command === undefined ? "has neither" : "has both";
+    checker.issue(
+      "",
+      `${both} \`command\` and \`url\`: a server is a program of this machine or a remote one; give one of them`,
+    );
+  }
+  const strange = (url === undefined ? OF_REMOTE : OF_PROGRAM).find((key) => checker.has(key));
+  if (strange !== undefined) {
+    const message = `is for a server with \`${url === undefined ? "url" : "command"}\``;
+    checker.issue(`/${strange}`, `${message}; remove it`);
+  }
+  const transport = checker.text("transport") ?? "auto";
+  if (transport !== "auto" && (transport === "stdio") !== (command !== undefined)) {
+    const only = command === undefined ? "streamable_http or sse" : "stdio";
+    checker.issue(
+      "/transport",
+      `\`${transport}\` does not go with \`${command === undefined ? "url" : "command"}\`: ${only} does`,
+    );
+  }
+  if (url === undefined) return programOf(checker, command ?? "", outerCwd, surroundings);
+  if (outerCwd !== undefined) checker.issue("/url", "a remote server has no working folder; remove `cwd`");
+  return configureRemote(checker, url, settings.reach);
+}
+
+function programOf(
+  checker: McpChecker,
+  command: string,
+  outerCwd: JsonValue | undefined,
+  { environment, folder }: McpSurroundings,
+): ProgramTarget {
+  const cwd = typeof outerCwd === "string" ? outerCwd : (checker.text("cwd") ?? ".");
+  if (cwd.includes("\0") || command.includes("\0")) checker.issue("/command", "holds a NUL, which no path can");
+  const list = ownValue(checker.block, "args");
+  const args = isJsonArray(list) ? list.filter((each) => typeof each === "string") : [];
+  for (const [i, arg] of args.entries()) {
+    const pointer = jsonPointer(["args", i]);
+    if (arg.includes("\0")) checker.issue(pointer, "holds a NUL, which no argument can");
+    if (/\$\{\w+\}/.test(arg)) {
+      checker.issue(
+        pointer,
+        "variables are not filled in here: other users can read arguments; put the value into `env`",
+      );
+    }
+  }
+  const own = namedValues(checker, "env");
+  for (const { name } of own) {
+    if (!/^[^=\0]+$/.test(name)) checker.issue(jsonPointer(["env", name]), "is no name of an environment variable");
+  }
+  const more = ownValue(checker.block, "inherit_env");
+  const names = isJsonArray(more) ? more.filter((each) => typeof each === "string") : [];
+  const inherited = inheritedEntries(environment, names).flatMap((entry): NamedValue[] =>
+    "value" in entry && !own.some(({ name }) => name === entry.name)
+      ? [{ name: entry.name, value: [entry.value] }]
+      : [],
+  );
+  return { kind: "program", command, args, cwd: resolve(folder, cwd), env: [...inherited, ...own] };
+}
+
+function restartOf(checker: McpChecker): RestartRules {
+  const rules = checker.object("restart");
+  const inner = new McpChecker(rules);
+  const firstMs = durationOf(inner, "first", 1) ?? DEFAULTS.firstMs;
+  const maxMs = durationOf(inner, "max", 1) ?? Math.max(DEFAULTS.maxMs, firstMs);
+  const attempts = ownValue(rules, "attempts");
+  for (const { pointer, message } of inner.issues) checker.issue(pointer.replace("/mcp", "/restart"), message);
+  if (maxMs < firstMs) checker.issue("/restart/max", "is shorter than `first`");
+  return { firstMs, maxMs, attempts: typeof attempts === "number" ? attempts : DEFAULTS.attempts };
+}
+
+function durationOf(checker: McpChecker, key: string, leastMs: number): number | undefined {
+  const text = checker.text(key);
+  const ms = text === undefined ? undefined : parseDuration(text);
+  if (ms !== undefined && ms < leastMs) checker.issue(`/${key}`, `is ${text}; it must be longer than 0s`);
+  return ms;
+}

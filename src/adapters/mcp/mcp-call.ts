@@ -1,0 +1,279 @@
+import { SdkHttpError } from "@modelcontextprotocol/client";
+import type { AdapterDeps } from "../../core/adapter.ts";
+import type { CallContext, ToolCall, UpstreamEvent, UpstreamExchange, UpstreamResult } from "../../core/call.ts";
+import type { Effect } from "../../core/effect.ts";
+import { GatewayError } from "../../core/errors.ts";
+import { type JsonObject, stringifyJson } from "../../core/json.ts";
+import { endedCall } from "../shared/ended-call.ts";
+import { Watchdog } from "../shared/watchdog.ts";
+import { CallEvents, logEvent, progressEvent } from "./call-events.ts";
+import { isSessionLost, lostCall, refusedCall, tooLarge } from "./call-failure.ts";
+import { NotConnected } from "./http-channel.ts";
+import type { McpConfig } from "./mcp-config.ts";
+import { filledParamHeaders, paramHeaders } from "./param-headers.ts";
+import { ANSWER_TOO_LARGE, ProgramLink } from "./program-link.ts";
+import { callResult } from "./result.ts";
+import { errorResult } from "./result-error.ts";
+import type { ServerLife } from "./server-life.ts";
+import type { RequestWatch, RpcAnswer } from "./server-link.ts";
+import type { Session } from "./session.ts";
+import { endedHow, failureOf } from "./start-failure.ts";
+
+/** What calls of one server have in common. */
+export interface CallSurroundings {
+  readonly config: McpConfig;
+  readonly deps: AdapterDeps;
+  readonly life: ServerLife;
+  /** Hides the server's secrets. */
+  mask(text: string): string;
+  readonly running: Set<McpCall>;
+}
+
+type TimeLimit = "read" | "idle";
+
+/** Level from which the server is to tell of its doings. */
+const LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel";
+
+/** One call of a server's tool. */
+export class McpCall {
+  readonly #around: CallSurroundings;
+  readonly #call: ToolCall;
+  readonly #context: CallContext;
+  readonly #stop = new AbortController();
+  /** Aborted with words for the server. */
+  readonly #cancel = new AbortController();
+  readonly #watchdog: Watchdog<TimeLimit>;
+  #sent = false;
+  #answer: RpcAnswer | undefined;
+  #bytes = 0;
+  #sentAtMs = 0;
+  #firstMs: number | undefined;
+  #events: CallEvents | undefined;
+
+  constructor(around: CallSurroundings, call: ToolCall, context: CallContext) {
+    this.#around = around;
+    this.#call = call;
+    this.#context = context;
+    this.#watchdog = new Watchdog(around.deps.clock, (limit) =>
+      this.#end(this.#spent(limit), "the server was too slow"),
+    );
+  }
+
+  /** Ends the call at once with this reason, and tells the server. */
+  stop(reason: unknown): void {
+    this.#end(endedCall(reason, this.#effect), "the caller does not wait any more");
+  }
+
+  /** Runs the call. Throws GatewayError only. */
+  async *events(): AsyncGenerator<UpstreamEvent, void, undefined> {
+    const { signal } = this.#context;
+    const { running, life } = this.#around;
+    const onAbort = (): void => this.stop(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    running.add(this);
+    using _entered = life.enter();
+    try {
+      if (signal.aborted) onAbort();
+      this.#stop.signal.throwIfAborted();
+      if (this.#call.validateOnly) yield { type: "upstream-result", result: { content: [], effect: "none" } };
+      else yield* this.#run();
+    } catch (error) {
+      throw GatewayError.from(error);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+      running.delete(this);
+      this.#watchdog[Symbol.dispose]();
+      // Who leaves early ends it.
+      this.#cancel.abort("the caller does not wait any more");
+    }
+  }
+
+  async *#run(): AsyncGenerator<UpstreamEvent, void, undefined> {
+    const { life } = this.#around;
+    for (let renewed = false; ; renewed = true) {
+      const session = await life.use(this.#call.tool, this.#stop.signal);
+      this.#sent = false;
+      const params = this.#params(session);
+      const failure = yield* this.#exchange(session, params);
+      if (failure !== undefined && !renewed && isSessionLost(failure, session)) {
+        // The server refused it without a look, so that it can be sent once more.
+        life.renew(session);
+        continue;
+      }
+      const result = failure === undefined ? this.#result() : this.#failed(failure, session);
+      if (this.#context.explain) yield this.#report(params, failure);
+      yield { type: "upstream-result", result };
+      return;
+    }
+  }
+
+  /** Sends the request and passes on what comes before its answer; gives why none came. */
+  async *#exchange(
+    session: Session,
+    params: JsonObject,
+  ): AsyncGenerator<UpstreamEvent, { readonly error: unknown } | undefined, undefined> {
+    const events = new CallEvents();
+    this.#events = events;
+    const request = { method: "tools/call", params, headers: this.#headers(session) };
+    let failure: { readonly error: unknown } | undefined;
+    this.#sentAtMs = this.#around.deps.clock.monotonicMs();
+    this.#watchdog.watch("read", this.#around.config.settings.timeouts.readMs);
+    const done = session.request(request, this.#watch(events), this.#cancel.signal).then(
+      () => events.end(),
+      (error: unknown) => {
+        failure = { error };
+        events.end();
+      },
+    );
+    for await (const event of events.read()) {
+      this.#stop.signal.throwIfAborted();
+      yield event;
+    }
+    this.#stop.signal.throwIfAborted();
+    await done;
+    this.#watchdog.rest();
+    if (failure !== undefined && this.#answer === undefined) return failure;
+    return this.#answer === undefined ? { error: new Error("no answer came") } : undefined;
+  }
+
+  #watch(events: CallEvents): RequestWatch {
+    const { idleMs } = this.#around.config.settings.timeouts;
+    const alive = (): void => {
+      this.#firstMs ??= this.#around.deps.clock.monotonicMs() - this.#sentAtMs;
+      this.#watchdog.watch("idle", idleMs);
+    };
+    return {
+      sent: () => {
+        this.#sent = true;
+      },
+      progress: (params) => {
+        alive();
+        const event = progressEvent(params);
+        if (event !== undefined) events.push(event);
+      },
+      log: (params) => {
+        alive();
+        events.push(logEvent(params));
+      },
+      answered: (answer, bytes) => {
+        alive();
+        this.#answer = answer;
+        this.#bytes = bytes;
+      },
+      lost: () => events.end(),
+    };
+  }
+
+  #params(session: Session): JsonObject {
+    const { callId, traceparent, deadlineMs } = this.#context;
+    return {
+      name: this.#call.tool,
+      arguments: this.#call.arguments,
+      _meta: {
+        progressToken: session.nextToken(callId),
+        ...(traceparent === undefined ? {} : { traceparent }),
+        ...(session.era === "modern" ? { [LOG_LEVEL_KEY]: "info" } : {}),
+        // Nothing in the protocol tells a server how long its caller waits.
+        ...(deadlineMs < 8.64e15 ? { "toolgate/deadline": new Date(deadlineMs).toISOString() } : {}),
+      },
+    };
+  }
+
+  /** Headers that repeat arguments, where the tool's schema asks for them. */
+  #headers(session: Session): Readonly<Record<string, string>> {
+    if (session.era !== "modern" || session.link instanceof ProgramLink) return {};
+    const tool = this.#around.life.offer?.tools.find(({ name }) => name === this.#call.tool);
+    const found = tool === undefined ? undefined : paramHeaders(tool.inputSchema);
+    return found?.ok === true ? filledParamHeaders(found.headers, this.#call.arguments) : {};
+  }
+
+  #result(): UpstreamResult {
+    const { config } = this.#around;
+    const { maxResponseBytes } = config.settings;
+    const answer = this.#answer ?? { result: null };
+    const facts = { tool: this.#call.tool, readOnly: this.#readOnly };
+    const over = "error" in answer && answer.error.code === ANSWER_TOO_LARGE;
+    if (over || this.#bytes > maxResponseBytes) throw tooLarge(this.#name, maxResponseBytes, this.#effect);
+    return "error" in answer ? errorResult(answer.error, facts) : callResult(answer.result, facts);
+  }
+
+  /** What a call comes to that the server did not answer. @throws GatewayError. */
+  #failed({ error }: { readonly error: unknown }, session: Session): UpstreamResult {
+    const { life, config, mask } = this.#around;
+    if (error instanceof NotConnected) {
+      life.failed(session, failureOf(error, session.link));
+      throw lostCall({
+        name: this.#name,
+        effect: "none",
+        sent: false,
+        why: `no connection: ${error.message}`,
+        cause: error,
+      });
+    }
+    if (error instanceof SdkHttpError) return refusedCall(error, { tool: this.#call.tool, readOnly: this.#readOnly });
+    if (error instanceof GatewayError) {
+      if (error.reason === "RESULT_TOO_LARGE")
+        throw tooLarge(this.#name, config.settings.maxResponseBytes, this.#effect);
+      throw error;
+    }
+    const why = endedHow(session.link, mask);
+    if (why === undefined && config.target.kind === "remote") life.failed(session, failureOf(error, session.link));
+    throw lostCall({
+      name: this.#name,
+      effect: this.#effect,
+      sent: this.#sent,
+      why: why ?? "the connection broke off before the answer",
+      cause: error,
+    });
+  }
+
+  get #name(): string {
+    return `${this.#around.config.tool.name}/${this.#call.tool}`;
+  }
+
+  get #readOnly(): boolean {
+    return this.#around.config.tool.hints.readOnly === true;
+  }
+
+  get #effect(): Effect {
+    return this.#readOnly || !this.#sent ? "none" : "unknown";
+  }
+
+  #end(error: GatewayError, words: string): void {
+    if (!this.#stop.signal.aborted) this.#stop.abort(error);
+    this.#watchdog.rest();
+    this.#cancel.abort(words);
+    this.#events?.end();
+  }
+
+  #spent(limit: TimeLimit): GatewayError {
+    const limitMs = this.#around.config.settings.timeouts[`${limit}Ms`];
+    const effect = this.#effect;
+    const what = limit === "read" ? "gave no sign" : "stopped in the middle of the call";
+    const end = effect === "unknown" ? "; it may have taken effect: find out before calling again" : "";
+    return new GatewayError(
+      "UPSTREAM_TIMEOUT",
+      `${this.#name}: the server ${what} for ${limitMs} ms (timeout.${limit})${end}`,
+      {
+        effect,
+        retryable: effect === "none",
+        metadata: { tool: this.#name, limit },
+      },
+    );
+  }
+
+  #report(params: JsonObject, failure: { readonly error: unknown } | undefined): UpstreamEvent {
+    const { target } = this.#around.config;
+    const status = failure?.error instanceof SdkHttpError ? failure.error.status : undefined;
+    const exchange: UpstreamExchange = {
+      method: "tools/call",
+      url: target.kind === "remote" ? target.url : [target.command, ...target.args].join(" "),
+      requestHeaders: [],
+      requestBody: stringifyJson(params).slice(0, 8_192).toWellFormed(),
+      status,
+      responseHeaders: [],
+      firstByteMs: this.#firstMs,
+    };
+    return { type: "exchange", exchange };
+  }
+}

@@ -1,0 +1,88 @@
+import type { AdapterSettings } from "../../core/adapter.ts";
+import type { JsonObject } from "../../core/json.ts";
+import type { DeclaredTool } from "../../core/tool.ts";
+import type { PROTOCOLS, STARTS } from "./config-schema.ts";
+
+/** A text with secrets in it; several pieces are one text. */
+export type ValueTemplate = readonly (string | { readonly secretRef: string })[];
+
+/** A named value: a header or a variable. */
+export interface NamedValue {
+  readonly name: string;
+  readonly value: ValueTemplate;
+}
+
+/** A program of this machine. */
+export interface ProgramTarget {
+  readonly kind: "program";
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Absolute. */
+  readonly cwd: string;
+  /** All of its environment. */
+  readonly env: readonly NamedValue[];
+}
+
+/** How the gateway identifies itself to a remote server. */
+export type ServerAuth =
+  | { readonly kind: "bearer"; readonly secretRef: string }
+  | {
+      readonly kind: "client_credentials";
+      readonly tokenUrl: string;
+      readonly clientId: string;
+      readonly secretRef: string;
+      readonly scopes: readonly string[];
+      readonly clientAuth: "basic" | "post";
+      readonly resource: string;
+    };
+
+/** A server that is reached over HTTP. */
+export interface RemoteTarget {
+  readonly kind: "remote";
+  readonly url: string;
+  readonly headers: readonly NamedValue[];
+  readonly auth: ServerAuth | undefined;
+  /** Names may lead to private addresses. */
+  readonly allowPrivate: boolean;
+  readonly transport: "auto" | "streamable_http" | "sse";
+}
+
+/** Where a server is. */
+export type ServerTarget = ProgramTarget | RemoteTarget;
+
+/** What follows a start that failed. */
+export interface RestartRules {
+  readonly firstMs: number;
+  readonly maxMs: number;
+  readonly attempts: number;
+}
+
+/** An MCP server, as declared. */
+export interface McpConfig {
+  readonly tool: DeclaredTool;
+  readonly settings: AdapterSettings;
+  readonly target: ServerTarget;
+  readonly protocol: (typeof PROTOCOLS)[number];
+  readonly start: (typeof STARTS)[number];
+  readonly startTimeoutMs: number;
+  /** Absent: never stopped for being idle. */
+  readonly idleTimeoutMs: number | undefined;
+  readonly restart: RestartRules;
+  /** The block `mcp` as it was declared, for explanations. */
+  readonly declared: JsonObject;
+}
+
+/** The secrets a server needs, by reference. */
+export function secretRefsOf({ target }: McpConfig): readonly string[] {
+  const values = target.kind === "program" ? target.env : target.headers;
+  const named = values.flatMap(({ value }) =>
+    value.flatMap((part) => (typeof part === "string" ? [] : [part.secretRef])),
+  );
+  const auth = target.kind === "remote" && target.auth !== undefined ? [target.auth.secretRef] : [];
+  return [...new Set([...named, ...auth])];
+}
+
+/** Fills in the secrets as they are now. `secret` gives one by its reference. */
+export function filledValue(value: ValueTemplate, secret: (reference: string) => string): string {
+  return value.map((part) => (typeof part === "string" ? part : secret(part.secretRef))).join("");
+}

@@ -1,0 +1,88 @@
+import type { Clock } from "../../core/clock.ts";
+import type { SecretSource } from "../../core/secrets.ts";
+import { VERSION } from "../../core/version.ts";
+import { headerBytes, holdsControl } from "../shared/header-rules.ts";
+import { secretValue, unusableSecret } from "../shared/secret-value.ts";
+import { AccessTokens } from "./access-tokens.ts";
+import { type ChannelAnswer, type ChannelNetwork, type ChannelRequest, HttpChannel } from "./http-channel.ts";
+import { filledValue, type RemoteTarget } from "./mcp-config.ts";
+
+/** Connections to one server where nobody sets another number. */
+const MAX_CONNECTIONS = 100;
+
+/** What access to a remote server is made from. */
+export interface RemoteAccessOptions {
+  /** Name of the server's declaration. */
+  readonly server: string;
+  readonly target: RemoteTarget;
+  readonly network: ChannelNetwork;
+  readonly secrets: SecretSource;
+  readonly clock: Clock;
+  readonly connectMs: number;
+  readonly maxConnections: number | undefined;
+}
+
+/** A request to the server; its credentials and declared headers are added. */
+export type RemoteRequest = Omit<ChannelRequest, "target"> & { readonly target?: string };
+
+/** Requests to one remote server, with its credentials: read anew for each, so that rotation works. */
+export class RemoteAccess implements AsyncDisposable {
+  /** Path and query of the declared address. */
+  readonly target: string;
+  readonly origin: string;
+  readonly #options: RemoteAccessOptions;
+  readonly #channel: HttpChannel;
+  readonly #tokens: AccessTokens | undefined;
+
+  constructor(options: RemoteAccessOptions) {
+    this.#options = options;
+    const { target, network, clock, connectMs, maxConnections = MAX_CONNECTIONS } = options;
+    const url = new URL(target.url);
+    this.origin = url.origin;
+    this.target = url.pathname + url.search;
+    const channel = { ...network, allowPrivate: target.allowPrivate, connectMs, clock };
+    this.#channel = new HttpChannel({ ...channel, origin: url.origin, maxConnections });
+    if (target.auth?.kind === "client_credentials") {
+      const auth = target.auth;
+      const open = (origin: string): HttpChannel => new HttpChannel({ ...channel, origin, maxConnections: 1 });
+      this.#tokens = new AccessTokens({ server: options.server, auth, open, secrets: options.secrets, clock });
+    }
+  }
+
+  /**
+   * Sends a request. Where the server does not take the token, another one is fetched, once.
+   *
+   * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE where no token is given; else as the channel does.
+   */
+  async send(request: RemoteRequest): Promise<ChannelAnswer> {
+    const answer = await this.#once(request);
+    if (answer.status !== 401 || this.#tokens === undefined) return answer;
+    answer.drop();
+    this.#tokens.forget();
+    return this.#once(request);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all([this.#channel[Symbol.asyncDispose](), this.#tokens?.[Symbol.asyncDispose]()]);
+  }
+
+  async #once({ target = this.target, headers, ...request }: RemoteRequest): Promise<ChannelAnswer> {
+    const own = await this.#headers(request.signal);
+    return this.#channel.send({ ...request, target, headers: { ...own, ...headers } });
+  }
+
+  async #headers(signal: AbortSignal): Promise<Record<string, string>> {
+    const { server, target, secrets } = this.#options;
+    const headers: Record<string, string> = { "user-agent": `toolgate/${VERSION}` };
+    const secret = (reference: string): string => {
+      const value = secretValue(server, reference, secrets);
+      if (holdsControl(value)) throw unusableSecret(server, reference, "holds a line break or control character");
+      return value;
+    };
+    for (const { name, value } of target.headers) headers[name.toLowerCase()] = headerBytes(filledValue(value, secret));
+    if (target.auth?.kind === "bearer")
+      headers["authorization"] = `Bearer ${headerBytes(secret(target.auth.secretRef))}`;
+    if (this.#tokens !== undefined) headers["authorization"] = `Bearer ${await this.#tokens.token(signal)}`;
+    return headers;
+  }
+}

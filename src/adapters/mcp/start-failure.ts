@@ -1,0 +1,145 @@
+import {
+  ProtocolError,
+  SdkError,
+  SdkErrorCode,
+  SdkHttpError,
+  UnsupportedProtocolVersionError,
+} from "@modelcontextprotocol/client";
+import { GatewayError } from "../../core/errors.ts";
+import { headIndex, oneLine } from "../../core/text.ts";
+import type { ProgramEnd } from "../shared/launcher/running-program.ts";
+import { NotConnected } from "./http-channel.ts";
+import { ProgramLink, StartRefused } from "./program-link.ts";
+import type { ServerLink } from "./server-link.ts";
+import { RpcFailure } from "./session.ts";
+
+/** How much of a server's words an error shows. */
+const MAX_WORDS = 400;
+
+/** Why a server could not be started or reached. */
+export class StartFailure extends Error {
+  /** What to do about it, for people. */
+  readonly mend: string;
+  /** Another attempt cannot do better until somebody mends it. */
+  readonly lasting: boolean;
+
+  /** `message` goes on after "failed: "; it holds no secret. */
+  constructor(message: string, mend: string, options: { readonly cause?: unknown; readonly lasting?: boolean } = {}) {
+    super(oneLine(message), { cause: options.cause });
+    this.name = "StartFailure";
+    this.mend = mend;
+    this.lasting = options.lasting ?? false;
+  }
+}
+
+const LOOK_AT_SERVER = "Look at the server's own log, and run its command by hand.";
+const LOOK_AT_URL = "Check that the server runs, and `mcp.url`.";
+
+/** How a program ended, in words; undefined where it did not end by itself. */
+export function endInWords(end: ProgramEnd | undefined): string | undefined {
+  switch (end?.kind) {
+    case "exited":
+      return end.exit.signal === null ? `exited with code ${end.exit.code}` : `was ended by ${end.exit.signal}`;
+    case "lost":
+      return "ended with the process that runs the gateway's programs";
+    case "refused":
+    case "killed":
+    case undefined:
+      return undefined;
+  }
+}
+
+/** The end of a server's error output, as one short line; empty where there is none. `mask` hides secrets. */
+export function lastWords(errors: string, mask: (text: string) => string): string {
+  const text = mask(errors).trim();
+  if (text === "") return "";
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
+  // The reason stands first in most traces, and the end of what is kept is nearest to it.
+  const words = lines
+    .slice(-8)
+    .map((line) => line.trim())
+    .join(" | ");
+  return `: ${oneLine(words.length > MAX_WORDS ? `…${words.slice(-MAX_WORDS)}` : words).toWellFormed()}`;
+}
+
+/** The failure of a server whose program ended. */
+export function programEnded(
+  how: string,
+  errors: string,
+  mask: (text: string) => string,
+  cause?: unknown,
+): StartFailure {
+  return new StartFailure(`the server ${how}${lastWords(errors, mask)}`, LOOK_AT_SERVER, { cause });
+}
+
+/** What went wrong between the gateway and a server that was to be started. */
+export function failureOf(error: unknown, link: ServerLink | undefined): StartFailure {
+  if (error instanceof StartFailure) return error;
+  if (error instanceof GatewayError) return new StartFailure(error.message, "", { cause: error });
+  if (error instanceof StartRefused) return new StartFailure(error.message, LOOK_AT_SERVER, { cause: error });
+  if (error instanceof SdkHttpError) return refusal(error);
+  if (error instanceof NotConnected) {
+    return new StartFailure(`no connection: ${error.message}`, error.mend || LOOK_AT_URL, { cause: error });
+  }
+  if (error instanceof UnsupportedProtocolVersionError) {
+    const text = `the server speaks MCP ${shown(error.supported.join(", "))}, which the gateway does not`;
+    return new StartFailure(text, "Use another version of the server.", { cause: error });
+  }
+  if (error instanceof ProtocolError) return rpcRefusal({ code: error.code, message: error.message }, error);
+  if (error instanceof RpcFailure) return rpcRefusal(error.error, error);
+  const cause = error instanceof SdkError ? error.data : undefined;
+  const below = typeof cause === "object" && cause !== null && "cause" in cause ? cause.cause : undefined;
+  if (below instanceof Error && below !== error) return failureOf(below, link);
+  if (link?.named !== undefined && !(error instanceof SdkError)) {
+    const text = `the server speaks MCP ${shown(link.named)}, the gateway 2024-11-05 to 2025-11-25 and 2026-07-28`;
+    return new StartFailure(text, "Use another version of the server, or another `mcp.protocol`.", { cause: error });
+  }
+  if (error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed) {
+    return new StartFailure("the server does not speak MCP 2026-07-28", "Set `mcp.protocol` to `auto` or `legacy`.", {
+      cause: error,
+    });
+  }
+  return new StartFailure("the connection broke off", link === undefined ? "" : LOOK_AT_URL, { cause: error });
+}
+
+function refusal(error: SdkHttpError): StartFailure {
+  const { status } = error;
+  if (status === 401 || status === 403) {
+    const text = `the server refuses the gateway's credential (HTTP ${status})`;
+    return new StartFailure(text, "Set or correct `mcp.auth` or `mcp.headers`.", { cause: error });
+  }
+  if (error.code === SdkErrorCode.ClientHttpUnexpectedContent)
+    return new StartFailure(error.message, LOOK_AT_URL, { cause: error });
+  return new StartFailure(`the server answered HTTP ${status}`, LOOK_AT_URL, { cause: error });
+}
+
+function rpcRefusal(
+  { code, message }: { readonly code: number; readonly message: string },
+  cause: unknown,
+): StartFailure {
+  const text = `the server answered with error ${code}: ${shown(message)}`;
+  return new StartFailure(text, LOOK_AT_SERVER, { cause });
+}
+
+function shown(text: string): string {
+  return oneLine(text.slice(0, headIndex(text, 200)));
+}
+
+/** Whether the server was there and did not take what it was told, as one of another era would not. */
+export function isOfProtocol(error: unknown): boolean {
+  const below = error instanceof StartFailure ? error.cause : error;
+  return (
+    below instanceof SdkHttpError ||
+    below instanceof ProtocolError ||
+    below instanceof RpcFailure ||
+    below instanceof SdkError
+  );
+}
+
+/** How the program behind a link ended by itself, in words; undefined where it did not, and where there is none. */
+export function endedHow(link: ServerLink, mask: (text: string) => string): string | undefined {
+  const how = link instanceof ProgramLink ? endInWords(link.end) : undefined;
+  return link instanceof ProgramLink && how !== undefined
+    ? `the server ${how}${lastWords(link.errors, mask)}`
+    : undefined;
+}
