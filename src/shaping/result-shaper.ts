@@ -1,4 +1,6 @@
 import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent } from "../core/call.ts";
+import type { Effect } from "../core/effect.ts";
+import { GatewayError } from "../core/errors.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules, ResultShaper } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
@@ -36,6 +38,7 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   return { shape: (events, call) => shapeEvents(events, call, parts, settle) };
 }
 
+/** A fault of the shaper's own takes nothing back of what the upstream did. */
 async function* shapeEvents(
   events: AsyncIterable<UpstreamEvent>,
   call: ToolCall,
@@ -45,26 +48,32 @@ async function* shapeEvents(
   const limit = Math.min(parts.rules.maxLength, call.maxLength ?? Number.POSITIVE_INFINITY);
   const deltas = new DeltaText(parts.redactor, limit);
   let streamed = false;
-  for await (const event of events) {
-    if (event.type === "upstream-delta") {
-      streamed = true;
-      yield* deltaOf(deltas.push(event.text));
-      if (deltas.cut) break;
-    } else if (event.type === "upstream-result") {
-      yield* deltaOf(deltas.end());
-      const { result } = event;
-      const settled = call.validateOnly || streamed ? result : settle(result);
-      const shaped = deltas.cut
-        ? endOfStream(parts, limit)
-        : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
-      yield { type: "completed", result: shaped, effect: settled.effect, attempts: result.attempts ?? 1 };
-      return;
-    } else yield redactEvent(event, parts.redactor);
+  let effect: Effect = parts.readOnly === true ? "none" : "unknown";
+  try {
+    for await (const event of events) {
+      if (event.type === "upstream-delta") {
+        streamed = true;
+        yield* deltaOf(deltas.push(event.text));
+        if (deltas.cut) break;
+      } else if (event.type === "upstream-result") {
+        const { result } = event;
+        effect = result.effect;
+        yield* deltaOf(deltas.end());
+        const settled = call.validateOnly || streamed ? result : settle(result);
+        const shaped = deltas.cut
+          ? endOfStream(parts, limit)
+          : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
+        yield { type: "completed", result: shaped, effect: settled.effect, attempts: result.attempts ?? 1 };
+        return;
+      } else yield redactEvent(event, parts.redactor);
+    }
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown;
+    const metadata = { tool: parts.tool };
+    throw new GatewayError("INTERNAL", "internal error", { effect, metadata, cause: thrown });
   }
   // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
-  if (!deltas.cut) return;
-  const effect = parts.readOnly === true ? "none" : "unknown";
-  yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
+  if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
 }
 
 function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {

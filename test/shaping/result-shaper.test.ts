@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { ContentPart, ToolEvent, UpstreamEvent } from "../../src/core/call.ts";
 import { type JsonValue, parseJson } from "../../src/core/json.ts";
 import { codePointCount } from "../../src/core/text.ts";
+import { createResultShaper } from "../../src/shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "../../src/shaping/success.ts";
 import { makeCall, makeRules, redactor, resultEvent, SECRET, shapeAll, shapeOne, source } from "./fixtures.ts";
 
@@ -476,3 +477,23 @@ test("an image beside a text is bytes of its own, whatever the limit of the text
   expect(result.content[0]).toMatchObject({ type: "text" });
   expect(JSON.stringify(result.content[0]).length).toBeLessThanOrEqual(1_240);
 });
+test.for([
+  { effect: "committed", readOnly: false, deltas: 0 },
+  { effect: "none", readOnly: true, deltas: 0 },
+  { effect: "unknown", readOnly: false, deltas: 1 },
+] as const)(
+  "a fault of the gateway's own after the upstream acted does not say that nothing happened: $effect",
+  async ({ effect, readOnly, deltas }) => {
+    const breaks = (): never => {
+      throw new TypeError("a bug");
+    };
+    const redactor = { text: breaks, stream: () => ({ push: breaks, end: () => "" }) };
+    const shaper = createResultShaper({ tool: "pay", rules: makeRules(), redactor, readOnly });
+    const delta: UpstreamEvent = { type: "upstream-delta", text: "x" };
+    const events = source(...Array.from({ length: deltas }, () => delta), resultEvent({ value: "paid", effect }));
+    const read = async (): Promise<void> => {
+      for await (const event of shaper.shape(events, makeCall())) expect(event).toBeUndefined();
+    };
+    await expect(read()).rejects.toMatchObject({ reason: "INTERNAL", effect, metadata: { tool: "pay" } });
+  },
+);
