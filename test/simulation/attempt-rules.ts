@@ -1,5 +1,6 @@
 import type { CallContext } from "../../src/core/call.ts";
 import type { Clock } from "../../src/core/clock.ts";
+import type { LogFields } from "../../src/core/logger.ts";
 import type { Journal } from "./journal.ts";
 import type { Attempt, SimulatedUpstream } from "./upstream.ts";
 
@@ -46,6 +47,20 @@ export function checkAttempt(
   if (atOnce > (policy.hedge?.max ?? 0)) breach("hedge.max", `${atOnce + 1} attempts`);
 }
 
+/** Holds the wait for a retry, as it begins and is logged, against the deadline. */
+export function checkWait(
+  { callId, waitMs }: LogFields,
+  attempts: readonly Attempt[],
+  { clock, journal }: Pick<AttemptRuleDeps, "clock" | "journal">,
+): void {
+  const attempt = attempts.findLast((each) => each.callId === callId);
+  if (attempt === undefined) journal.breach("what is tried again was tried", String(callId));
+  // What is logged is rounded.
+  else if (clock.now() + Number(waitMs) - 1 > attempt.deadlineMs) {
+    journal.breach("no wait that ends after the deadline is begun", `${attempt.id} ${String(waitMs)} ms`);
+  }
+}
+
 function checkRetry(
   { tool, number, startMs }: Attempt,
   before: readonly Attempt[],
@@ -64,6 +79,7 @@ function checkRetry(
   const [only] = last;
   if (last.length !== 1 || only?.endMs === undefined) return;
   const own = retry.backoff === "fixed" ? retry.initialBackoffMs : 0;
+  if (only.askedMs > retry.maxBackoffMs) breach("max_backoff", `asked to wait ${only.askedMs} ms`);
   const waitMs = Math.max(Math.min(own, retry.maxBackoffMs), only.askedMs);
   if (startMs < only.endMs + waitMs) breach("retries wait", `${startMs - only.endMs} ms instead of ${waitMs}`);
 }

@@ -26,6 +26,8 @@ export interface Attempt {
   /** What the upstream tells repetitions by. */
   readonly key: string | undefined;
   readonly signal: AbortSignal;
+  /** When its call must be over. */
+  readonly deadlineMs: number;
   readonly startMs: number;
   endMs: number | undefined;
   /** Pieces of text that were sent. */
@@ -138,6 +140,7 @@ export class SimulatedUpstream {
       number: context.attempt,
       key: field === undefined ? undefined : textOf(call.arguments[field]),
       signal: context.signal,
+      deadlineMs: context.deadlineMs,
       startMs: this.#clock.monotonicMs(),
       endMs: undefined,
       pieces: 0,

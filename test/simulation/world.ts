@@ -19,7 +19,7 @@ import { createToolCodec } from "../../src/wire/tool-codec.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
 import { createFakeRegistry, type FakeRegistry } from "../service/fake-registry.ts";
 import { makeRules } from "../shaping/fixtures.ts";
-import { checkAttempt } from "./attempt-rules.ts";
+import { checkAttempt, checkWait } from "./attempt-rules.ts";
 import { BreakerRules } from "./breaker-rules.ts";
 import { createDice, type Dice } from "./dice.ts";
 import { Journal } from "./journal.ts";
@@ -74,6 +74,9 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
     if (tool === undefined) return;
     if (message === "circuit-open" || message === "circuit-close") breakers.log(message, fields, tool);
     traffic.log(message, fields, tool);
+    if (message === "tool-call-retry") {
+      checkWait(fields, upstream.attempts, { clock, journal });
+    }
     const words = [fields["callId"], fields["outcome"], fields["reason"]].filter((word) => typeof word === "string");
     journal.note(`log ${message} ${words.join(" ")}`);
   });
