@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
 import { GATEWAY_CONFIG_SCHEMA, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { parseListenAddress } from "../../src/config/listen-address.ts";
+import { LiveSettings } from "../../src/config/live-settings.ts";
 import { isJsonObject, type JsonObject } from "../../src/core/json.ts";
 
 const SOURCE = { file: "gateway.yaml", folder: "/srv/gate" };
@@ -11,6 +12,8 @@ function config(text: string | undefined): GatewayConfig {
   if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
   return outcome.config;
 }
+
+const DEFAULTS = config(undefined);
 
 function problems(text: string): string[] {
   const outcome = parseGatewayConfig(text, SOURCE);
@@ -143,8 +146,11 @@ const BESIDE: Readonly<Record<string, string>> = {
   "tls.min_version": "  cert: c\n  key: k\n",
 };
 
+/** Sections whose keys are in force at once; those of all others need a new start. */
+const LIVE = /^(?:defaults|rate_limit|faults)\.|^limits\.response_bytes$/;
+
 for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
-  test(`\`${key}\` has its effect and its origin`, () => {
+  test(`\`${key}\` has its effect and its origin, and is taken over at once or named as what needs a new start [S2-124]`, () => {
     const names = key.split(".");
     const text = `# one line before\n${names.map((name, i) => `${"  ".repeat(i)}${name}:`).join("\n")} ${yaml}\n${BESIDE[key] ?? ""}`;
     const parsed = config(text);
@@ -154,8 +160,20 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
     const beside = (BESIDE[key]?.match(/:/g) ?? []).length;
     expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
+    // Other values of a section that comes as a whole, such as that of a rate, come with it.
+    const come = [...parsed.settings.keys()].filter((each) => !DEFAULTS.settings.has(each));
+    const changed = [...new Set([key, ...come])].toSorted();
+    const { applied, needRestart } = new LiveSettings(DEFAULTS).take(parsed);
+    expect([applied.toSorted(), needRestart.toSorted()]).toEqual(LIVE.test(key) ? [changed, []] : [[], changed]);
   });
 }
+
+test("a changed group is taken over as a whole, and what is as it was at the start needs none", () => {
+  const live = new LiveSettings(config("groups: { aws: { max_parallel_calls: 2 }, other: { concurrency_limit: 1 } }"));
+  const next = "groups: { aws: { queue: { max_wait: 1s } }, other: { concurrency_limit: 1 } }\nreflection: false";
+  expect(live.take(config(next))).toEqual({ applied: ["groups.aws"], needRestart: ["reflection"] });
+  expect(live.take(DEFAULTS)).toEqual({ applied: ["groups.aws", "groups.other"], needRestart: [] });
+});
 
 test("what belongs to a rate limit needs the limit itself", () => {
   const needs = "has no effect without `requests` beside it: set that, or leave this out";
