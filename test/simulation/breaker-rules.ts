@@ -13,6 +13,8 @@ interface Expected {
   /** Grows with each change of the state. */
   epoch: number;
   faults: number;
+  /** The same, and those of attempts that began before the last change too, which may count or not. */
+  mostFaults: number;
   /** When the last fault was. */
   faultMs: number;
   reopensMs: number;
@@ -70,6 +72,10 @@ export class BreakerRules {
       if (expected.state === "closed" && Number(fields["faults"]) < circuitBreaker.failureThreshold) {
         this.#journal.breach("failure_threshold", `open after ${String(fields["faults"])}`);
       }
+      const needed = expected.state === "closed" ? circuitBreaker.failureThreshold : 1;
+      if (expected.mostFaults < needed) {
+        this.#journal.breach("a circuit opens for the upstream's faults", `${expected.mostFaults} of ${needed}`);
+      }
       change(expected, "open");
       expected.reopensMs = this.#clock.monotonicMs() + circuitBreaker.resetTimeoutMs;
     } else change(expected, "closed");
@@ -78,7 +84,16 @@ export class BreakerRules {
   #of(tool: string, { upstream }: ToolPolicy, policy: CircuitBreakerPolicy): Expected {
     const { scope, failureThreshold, resetTimeoutMs } = policy;
     const key = `${scope === "tool" ? tool : upstream} ${scope} ${upstream} ${failureThreshold} ${resetTimeoutMs}`;
-    const made: Expected = { policy, state: "closed", epoch: 0, faults: 0, faultMs: 0, reopensMs: 0, probes: 0 };
+    const made: Expected = {
+      policy,
+      state: "closed",
+      epoch: 0,
+      faults: 0,
+      mostFaults: 0,
+      faultMs: 0,
+      reopensMs: 0,
+      probes: 0,
+    };
     const expected = this.#circuits.get(key) ?? made;
     this.#circuits.set(key, expected);
     return expected;
@@ -129,6 +144,8 @@ export class BreakerRules {
 
   #take(expected: Expected, epoch: number, verdict: Verdict): void {
     if (verdict === "answered") expected.faults = 0;
+    if (verdict === "fault") expected.mostFaults += 1;
+    else if (verdict === "answered" && expected.epoch === epoch) expected.mostFaults = 0;
     // What began before the last change tells nothing of the time after it.
     if (expected.epoch !== epoch) return;
     if (expected.state === "half-open") {

@@ -1,7 +1,7 @@
 import type { EffectClass, ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition } from "../../src/core/tool.ts";
 import type { Dice } from "./dice.ts";
-import type { SimulatedCaller, Temper } from "./scenario.ts";
+import type { Scenario, SimulatedCaller, Temper } from "./scenario.ts";
 
 /** What a kind of schedule holds fast, so that much of one thing happens in it. */
 export interface Density {
@@ -11,6 +11,7 @@ export interface Density {
   /** Time in which all of them come. */
   readonly spanMs: number;
   readonly lies?: number;
+  readonly kept?: Scenario["kept"];
   tool(dice: Dice): ToolChoice;
   caller(dice: Dice): Partial<SimulatedCaller>;
 }
@@ -154,6 +155,7 @@ const KEYS: Density = {
   caller: (dice) => ({
     ...PATIENT,
     requestId: `k${dice.between(0, 3)}`,
+    n: dice.chance(0.8) ? 1 : 2,
     leaving: dice.chance(0.2)
       ? { how: dice.oneOf(["cancel", "lose"]), afterMs: dice.between(0, 300), backAfterMs: undefined }
       : undefined,
@@ -165,9 +167,10 @@ const STREAMS: Density = {
   tools: 1,
   callers: 15,
   spanMs: 2_000,
+  kept: { memoryBytes: 200, diskBytes: 700, streams: 100 },
   tool: (dice) => ({
     delivery: "incremental",
-    temper: { latencyMs: [1, 100], faults: [["lost", dice.oneOf([0, 0.2])]] },
+    temper: { latencyMs: [1, 100], faults: [["lost", dice.oneOf([0, 0.2])]], pieces: dice.oneOf([6, 60]) },
   }),
   caller: (dice) => ({
     ...PATIENT,
@@ -175,7 +178,11 @@ const STREAMS: Density = {
     requestId: dice.oneOf([undefined, `k${dice.between(0, 2)}`]),
     resumeWindowMs: 20_000,
     pauseMs: dice.oneOf([0, 30]),
-    leaving: { how: "lose", afterMs: dice.between(1, 1_000), backAfterMs: dice.oneOf([0, 50, 3_000, -20]) },
+    leaving: {
+      how: "lose",
+      afterMs: dice.oneOf([dice.between(1, 1_000), 6_000]),
+      backAfterMs: dice.oneOf([0, 50, 3_000, -20, -4_000]),
+    },
   }),
 };
 

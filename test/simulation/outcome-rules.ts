@@ -1,5 +1,5 @@
 import type { Journal } from "./journal.ts";
-import { type Leg, operationOf, textOf } from "./leg.ts";
+import { type Leg, type LegEnd, operationOf, textOf } from "./leg.ts";
 import { type Attempt, pieceOf } from "./upstream.ts";
 
 /** What the rules must know besides. */
@@ -10,6 +10,9 @@ export interface OutcomeFacts {
   /** Calls whose effect was told wrongly on purpose. */
   readonly lies: ReadonlySet<string>;
 }
+
+/** How soon a reader that waits is told. */
+const READER_MS = 1_000;
 
 type Breach = (promise: string, facts: string) => void;
 
@@ -25,6 +28,7 @@ export function checkOutcomes(
   for (const leg of legs) {
     if (leg.end === undefined) breach("each caller has one end", `${leg.name} has none`);
     checkText(leg, byId, breach);
+    checkResumed(leg, breach);
     if (!lies.has(leg.callId ?? "")) checkEffect(leg, attempts, breach);
   }
   if (!ledgerFailed) checkMemory(legs, attempts, breach);
@@ -72,7 +76,26 @@ function checkText(leg: Leg, attempts: ReadonlyMap<string, Attempt>, breach: Bre
     breach("no text is lost, repeated or out of order", `${leg.name} has ${text} of ${all}`);
   }
   if (isWhole && !attempt.whole) breach("success is the upstream's word", `${leg.name} ${attempt.id}`);
-  if (attempt.operation !== operationOf(leg)) breach("an answer is the call's own", `${leg.name} ${attempt.id}`);
+  if (attempt.operation !== operationOf(leg) || attempt.n !== leg.caller.n)
+    breach("an answer is the call's own", `${leg.name} ${attempt.id}`);
+}
+
+/** A stream that goes on in time does, and on one connection alone. */
+function checkResumed({ name, caller, after, beganMs, end }: Leg, breach: Breach): void {
+  if (after === undefined || end === undefined || isRefused(end)) return;
+  const { leg: before } = after;
+  // Who reads slowly comes late for what it is told.
+  const toldMs = beganMs + READER_MS + 3 * caller.pauseMs;
+  if (before.endMs === undefined || before.endMs > toldMs) breach("one connection reads a stream", name);
+  const lostMs = caller.leaving?.how === "lose" ? before.leftMs : undefined;
+  const isInTime = lostMs !== undefined && beganMs < lostMs + (caller.resumeWindowMs ?? 0);
+  if (isInTime && end.type === "error" && end.error.reason === "CALL_CANCELLED") {
+    breach("a lost call goes on in its window", `${name}: ${end.error.message}`);
+  }
+}
+
+function isRefused(end: LegEnd): boolean {
+  return end.type === "error" && (end.error.reason === "CALL_NOT_FOUND" || end.error.reason === "RESUME_EXPIRED");
 }
 
 /** What was said of the effect is true. */

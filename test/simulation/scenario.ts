@@ -25,6 +25,8 @@ export interface Temper {
   readonly latencyMs: readonly [least: number, most: number];
   /** Share of attempts that take no notice of their signal. */
   readonly deaf: number;
+  /** Most pieces of a stream. */
+  readonly pieces: number;
 }
 
 /** A tool with its policies. */
@@ -95,19 +97,17 @@ function condense(scenario: Scenario, density: Density, dice: Dice): Scenario {
     } = density.tool(dice);
     const { name } = tool.definition;
     const policy: ToolPolicy = { ...tool.policy, ...NO_POLICY, totalMs: 60_000, ...choice.policy, effectClass };
-    return describe(name, policy, { delivery, temper: { deaf: 0, latencyMs: [1, 20], faults: [], ...choice.temper } });
+    return describe(name, policy, {
+      delivery,
+      temper: { deaf: 0, latencyMs: [1, 20], faults: [], pieces: 6, ...choice.temper },
+    });
   });
   const callers = Array.from({ length: density.callers }, () => ({
     ...makeCaller(tools, density.spanMs, dice),
     ...density.caller(dice),
   }));
-  return {
-    ...scenario,
-    tools,
-    callers,
-    lies: density.lies ?? 0,
-    ledger: { failing: 0, slowestMs: dice.oneOf([0, 5]) },
-  };
+  const ledger = { failing: 0, slowestMs: dice.oneOf([0, 5]) };
+  return { ...scenario, tools, callers, ledger, lies: density.lies ?? 0, kept: density.kept ?? scenario.kept };
 }
 
 const NO_POLICY = {
@@ -225,6 +225,7 @@ function makeTemper(dice: Dice): Temper {
       [1_000, 8_000],
     ]),
     deaf: dice.oneOf([0, 0, 0.1, 0.5]),
+    pieces: 6,
   };
 }
 

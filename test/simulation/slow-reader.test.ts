@@ -9,7 +9,7 @@ async function readSlowly(changes: Partial<SimulatedCaller>, seed = 1) {
   const tool = {
     definition: makeTool({ name: "pay", delivery: changes.requestId === undefined ? "conclusive" : "incremental" }),
     policy: POLICY,
-    temper: { faults: [], latencyMs: [110, 110], deaf: 1 },
+    temper: { faults: [], latencyMs: [110, 110], deaf: 1, pieces: 6 },
     idempotencyField: undefined,
   } as const;
   const caller: SimulatedCaller = {

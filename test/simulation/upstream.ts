@@ -25,6 +25,8 @@ export interface Attempt {
   readonly number: number;
   /** What the upstream tells repetitions by. */
   readonly key: string | undefined;
+  /** Its call's argument. */
+  readonly n: unknown;
   readonly signal: AbortSignal;
   /** When its call must be over. */
   readonly deadlineMs: number;
@@ -139,6 +141,7 @@ export class SimulatedUpstream {
       keyed: key !== undefined,
       number: context.attempt,
       key: field === undefined ? undefined : textOf(call.arguments[field]),
+      n: call.arguments["n"],
       signal: context.signal,
       deadlineMs: context.deadlineMs,
       startMs: this.#clock.monotonicMs(),
@@ -161,7 +164,7 @@ export class SimulatedUpstream {
   #script({ temper, definition }: SimulatedTool): Script {
     const dice = this.#dice;
     const streams = definition.delivery === "incremental";
-    const pieces = streams ? dice.between(0, 6) : 0;
+    const pieces = streams ? dice.between(0, temper.pieces) : 0;
     if (this.calm) {
       const calm = { end: "ok", connectMs: 0, latencyMs: 10, gapMs: 1, deaf: false } as const;
       return { ...calm, pieces, actsEarly: true, actsUnseen: true };
