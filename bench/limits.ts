@@ -4,14 +4,15 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { ToolGatewayService } from "../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { interleaved, type LoadPlan, type LoadResult, median } from "./measure.ts";
 import { type LoadProcess, type ServerProcess, startLoad, startServer } from "./processes.ts";
+import { type Goal, goalsTable } from "./report.ts";
 
 const USAGE = `npm run bench:limits -- [options]
   --rounds N    interleaved rounds (default 5)
-  --seconds S   measured time of each subject in a round (default 3)
+  --seconds S   measured time of each subject in a round (default 8 for the bulkhead, 2 for the adaptive limit)
   --only NAME   bulkhead or adaptive
 Bulkhead: another tool while an upstream stands still at its limit of 10 and 200 callers wait for it, against the same
 tool while nothing else happens. Adaptive: 100 callers of an upstream that gets slower the more it does at a time.
-Nothing of it passes or fails: what travels are the ratios.`;
+Nothing of it passes or fails: what travels are the ratios, in the table at the end. About 160 seconds.`;
 
 /** As in bench/run.ts: servers on one core, the load generator on the other. */
 const SERVER_CORE = 0;
@@ -129,7 +130,7 @@ const p50 = (result: LoadResult): number => result.p50 ?? Number.NaN;
 const p99 = (result: LoadResult): number => result.p99 ?? Number.NaN;
 const cpuMicros = (result: LoadResult): number => result.cpuMicros ?? Number.NaN;
 
-async function bulkhead(setting: Setting): Promise<void> {
+async function bulkhead(setting: Setting): Promise<readonly Goal[]> {
   const alone = "bench_json alone";
   const beside = `bench_json beside ${RUNNING} stalled and ${WAITING} waiting calls`;
   const subjects: readonly Subject[] = [
@@ -147,10 +148,14 @@ async function bulkhead(setting: Setting): Promise<void> {
   tell(results);
   const pair = [beside, alone] as const;
   const of = (pick: (result: LoadResult) => number): string => ratio(results, pair, pick);
-  console.log(`ratio: p99 ${of(p99)}, p50 ${of(p50)}, rate ${of(perSecond)}, CPU a call ${of(cpuMicros)}`);
+  const what = `another tool beside ${RUNNING} stalled and ${WAITING} waiting calls, against alone`;
+  return [
+    { what: `${what}: p99`, measured: of(p99), goal: "below 1.10" },
+    { what: `${what}: p50, rate, CPU a call`, measured: [p50, perSecond, cpuMicros].map(of).join(", "), goal: "" },
+  ];
 }
 
-async function adaptive(setting: Setting): Promise<void> {
+async function adaptive(setting: Setting): Promise<readonly Goal[]> {
   const names = ["bench_unlimited", "bench_limited", "bench_adaptive"];
   const results = await measure(
     names.map((name): Subject => ({ name, run: (round) => loadOn(setting, name, CALLERS, round) })),
@@ -158,17 +163,21 @@ async function adaptive(setting: Setting): Promise<void> {
   );
   console.log(`\n## Adaptive limit, ${CALLERS} callers\n`);
   tell(results);
-  for (const name of ["bench_limited", "bench_adaptive"]) {
+  return [
+    ["bench_limited", "the best fixed limit"],
+    ["bench_adaptive", "the adaptive limit"],
+  ].map(([name = "", words]): Goal => {
     const pair = [name, "bench_unlimited"] as const;
-    console.log(`${name} against no limit: rate ${ratio(results, pair, perSecond)}, p50 ${ratio(results, pair, p50)}`);
-  }
+    const measured = [perSecond, p50, p99].map((pick) => ratio(results, pair, pick)).join(", ");
+    return { what: `${words} against none, of an upstream that gets slower: rate, p50, p99`, measured, goal: "" };
+  });
 }
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
     options: {
       rounds: { type: "string", default: "5" },
-      seconds: { type: "string", default: "3" },
+      seconds: { type: "string" },
       only: { type: "string", default: "" },
       help: { type: "boolean", default: false },
     },
@@ -185,9 +194,15 @@ async function main(): Promise<void> {
   const sessionManager = new Http2SessionManager(baseUrl);
   stack.defer(() => sessionManager.abort());
   const tools = createClient(ToolGatewayService, createGrpcTransport({ baseUrl, sessionManager }));
-  const setting = { gateway, load, tools, rounds: Number(values.rounds), measureMs: Number(values.seconds) * 1_000 };
-  if (values.only !== "adaptive") await bulkhead(setting);
-  if (values.only !== "bulkhead") await adaptive(setting);
+  const settingOf = (seconds: number): Setting => {
+    const measureMs = Number(values.seconds ?? seconds) * 1_000;
+    return { gateway, load, tools, rounds: Number(values.rounds), measureMs };
+  };
+  const goals: Goal[] = [];
+  // A p99 needs many calls before it says something.
+  if (values.only !== "adaptive") goals.push(...(await bulkhead(settingOf(8))));
+  if (values.only !== "bulkhead") goals.push(...(await adaptive(settingOf(2))));
+  console.log(`\n${goalsTable(goals)}`);
 }
 
 await main();

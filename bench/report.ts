@@ -84,3 +84,16 @@ function markdown(rows: readonly (readonly string[])[]): string {
   lines.splice(1, 0, `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`);
   return lines.join("\n");
 }
+
+/** A figure that travels from machine to machine, with what it is to be. */
+export interface Goal {
+  readonly what: string;
+  readonly measured: string;
+  readonly goal: string;
+}
+
+/** Figures and their goals as a table of Markdown. */
+export function goalsTable(goals: readonly Goal[]): string {
+  const rows = goals.map(({ what, measured, goal }) => `| ${what} | ${measured} | ${goal} |`);
+  return ["## Goals\n", "| what | measured | goal |", "| --- | --- | --- |", ...rows].join("\n");
+}

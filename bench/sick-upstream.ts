@@ -12,19 +12,25 @@ import { silentLogger } from "../src/core/logger.ts";
 import { createGateway } from "../src/gateway.ts";
 import { createSecrets } from "../src/secrets/secrets.ts";
 import { interleaved, median, percentile } from "./measure.ts";
+import { type Goal, goalsTable } from "./report.ts";
 
 const USAGE = `npm run bench:sick -- [--rounds N] [--calls N]
   --rounds N  interleaved rounds of the slow tail (default 5)
   --calls N   calls of each subject in a round (default 400)
-What hedges and circuit breakers make of an upstream with a slow tail, and of one that stops answering.`;
+What hedges and circuit breakers make of an upstream with a slow tail, and of one that begins to take 30 s. Nothing of it
+passes or fails: what travels are the ratios, in the table at the end. About 90 seconds.`;
 
 const FAST_MS = 50;
 const SLOW_MS = 1_500;
 const SLOW_SHARE = 0.05;
 const CALLERS = 8;
 
-/** How the upstream answers a path: after so many milliseconds, or never. */
-type Behaviour = (path: string) => number | undefined;
+/** An upstream that is well, and one that is not. */
+const WELL_MS = 200;
+const SICK_MS = 30_000;
+
+/** After how many milliseconds the upstream answers. */
+type Behaviour = () => number;
 
 interface Bed extends AsyncDisposable {
   readonly client: Client<typeof ToolGatewayService>;
@@ -39,9 +45,9 @@ async function openBed(tools: Readonly<Record<string, object>>, behaviour: Behav
   const upstream = createServer((request, response) => {
     const path = request.url ?? "";
     requests.set(path, (requests.get(path) ?? 0) + 1);
-    const afterMs = behaviour(path);
-    if (afterMs === undefined) return;
-    setTimeout(() => response.setHeader("content-type", "application/json").end('{"ok":true}'), afterMs);
+    const answer = (): unknown => response.setHeader("content-type", "application/json").end('{"ok":true}');
+    const timer = setTimeout(answer, behaviour());
+    response.once("close", () => clearTimeout(timer));
   });
   await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
   stack.defer(async () => {
@@ -81,7 +87,7 @@ function seeded(seed: number): () => number {
   };
 }
 
-async function slowTail(rounds: number, calls: number): Promise<void> {
+async function slowTail(rounds: number, calls: number): Promise<readonly Goal[]> {
   const tools = { plain: {}, after_200ms: { hedge: { after: "200ms" } }, p92: { hedge: { after: "p92" } } };
   const random = seeded(7);
   await using bed = await openBed(tools, () => (random() < SLOW_SHARE ? SLOW_MS : FAST_MS));
@@ -106,6 +112,7 @@ async function slowTail(rounds: number, calls: number): Promise<void> {
   const plain = median(figures.get("plain")?.p99 ?? []);
   console.log(`## Slow tail: ${FAST_MS} ms, ${SLOW_SHARE * 100} % take ${SLOW_MS} ms\n`);
   console.log("| hedge | p50 ms | p99 ms | p99 against plain | requests a call |\n| --- | --- | --- | --- | --- |");
+  const goals: Goal[] = [];
   for (const [name, { p50, p99 }] of figures) {
     const share = (requests.get(`/${name}`) ?? 0) / made;
     const cells = [
@@ -116,10 +123,19 @@ async function slowTail(rounds: number, calls: number): Promise<void> {
       share.toFixed(3),
     ];
     console.log(`| ${cells.join(" | ")} |`);
+    if (name === "plain") continue;
+    const what = `hedge ${name}, ${SLOW_SHARE * 100} % slow`;
+    goals.push({
+      what: `${what}: p99 against plain`,
+      measured: (median(p99) / plain).toFixed(2),
+      goal: "at most 0.50",
+    });
+    goals.push({ what: `${what}: upstream calls against plain`, measured: share.toFixed(3), goal: "below 1.10" });
   }
+  return goals;
 }
 
-async function storm(): Promise<void> {
+async function storm(): Promise<readonly Goal[]> {
   const timeout = { read: "1s" };
   const retry = { max_retries: 3, backoff: "fixed", initial_backoff: "200ms", budget: 1 };
   const tools = {
@@ -127,7 +143,7 @@ async function storm(): Promise<void> {
     as_shipped: { timeout, retry: { max_retries: 3 } },
   };
   let sick = false;
-  await using bed = await openBed(tools, () => (sick ? undefined : 20));
+  await using bed = await openBed(tools, () => (sick ? SICK_MS : WELL_MS));
   const over = new AbortController();
   const callers = Object.keys(tools).flatMap((name) =>
     Array.from({ length: CALLERS }, async () => {
@@ -148,13 +164,23 @@ async function storm(): Promise<void> {
   const later = await counted(3_000);
   over.abort();
   await Promise.all(callers);
-  console.log(`\n## Storm: an upstream that answers in 20 ms stops answering; ${CALLERS} callers of each tool\n`);
+  console.log(`\n## Storm: an upstream of ${WELL_MS} ms takes ${SICK_MS / 1_000} s; ${CALLERS} callers of each tool\n`);
   console.log(
     "| retries | requests in 3 s before | in the 3 s after | in the 3 s after that |\n| --- | --- | --- | --- |",
   );
   for (const name of Object.keys(tools)) {
     console.log(`| ${[name, ...[healthy, rest, later].map((counts) => counts.get(`/${name}`) ?? 0)].join(" | ")} |`);
   }
+  const of = (counts: ReadonlyMap<string, number>, name: string): number => counts.get(`/${name}`) ?? 0;
+  return Object.keys(tools).map((name) => {
+    const shares = [rest, later].map((counts) => (of(counts, name) / of(healthy, name)).toFixed(2));
+    const goal = name === "naive" ? "" : "falls";
+    return {
+      what: `storm, ${name}: upstream calls in 3 s, and the 3 s after, against before`,
+      measured: shares.join(", "),
+      goal,
+    };
+  });
 }
 
 const { values } = parseArgs({
@@ -167,6 +193,6 @@ const { values } = parseArgs({
 if (values.help) {
   console.log(USAGE);
 } else {
-  await slowTail(Number(values.rounds), Number(values.calls));
-  await storm();
+  const goals = [...(await slowTail(Number(values.rounds), Number(values.calls))), ...(await storm())];
+  console.log(`\n${goalsTable(goals)}`);
 }
