@@ -314,18 +314,20 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       ["UPSTREAM_TIMEOUT", "UPSTREAM_TIMEOUT"],
     ],
   },
-  async "defaults.pool.max_waiting"(open) {
-    const refusal = async (maxWaiting: number): Promise<string | undefined> => {
-      const pool = { max_connections: 1, max_waiting: maxWaiting };
-      const { client } = await open({ files: toolFiles(), settings: { defaults: { pool } } });
+  "defaults.pool.max_waiting": {
+    values: [
+      { max_connections: 1, max_waiting: 0 },
+      { max_connections: 1, max_waiting: 1 },
+    ],
+    section: "defaults.pool",
+    async see({ client }) {
       const errors = await Promise.all(
         [client.call("busy"), client.call("busy")].map((each) => each.catch(ConnectError.from)),
       );
       const texts = errors.map((error) => (error instanceof ConnectError ? error.rawMessage : ""));
       return /\((?:pool\.max_waiting|timeout\.connect)\)/.exec(texts.join(" "))?.[0];
-    };
-    expect(await refusal(0)).toBe("(pool.max_waiting)");
-    expect(await refusal(1)).toBe("(timeout.connect)");
+    },
+    seen: ["(pool.max_waiting)", "(timeout.connect)"],
   },
   "defaults.pool.max_idle": {
     values: [0, 1],
@@ -583,14 +585,18 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     seen: [200, 403],
   },
   async "faults.seed"(open) {
-    const outcomes = async (seed: number): Promise<string> => {
-      const rules = [{ tools: ["json"], share: 0.5, outcome: "unreachable" }];
-      const { client } = await open({ files: toolFiles(), settings: { faults: { seed, rules } }, injectFaults: true });
+    const faults = (seed: number) => ({
+      faults: { seed, rules: [{ tools: ["json"], share: 0.5, outcome: "unreachable" }] },
+    });
+    const outcomes = async (seed: number, seedLater = seed): Promise<string> => {
+      const { client, reconfigure } = await open({ files: toolFiles(), settings: faults(seed), injectFaults: true });
+      await reconfigure(faults(seedLater));
       let seen = "";
       for (let i = 0; i < 20; i++) seen += await client.call("json").then(() => ".", reasonOf);
       return seen;
     };
     expect(await outcomes(1)).not.toBe(await outcomes(2));
+    expect(await outcomes(1, 2)).toBe(await outcomes(2));
   },
   async "faults.rules"(open) {
     const settings = setting("faults.rules", [{ tools: ["json"], outcome: "unreachable" }]);
@@ -639,6 +645,33 @@ test.for(Object.entries(EFFECTS))("`%s` of gateway.yaml has an effect", { timeou
     effect.see(await open({ files: toolFiles(), settings: setting(effect.section ?? key, value) }));
   expect(await Promise.all(effect.values.map(see))).toEqual(effect.seen);
 });
+
+const DIFFERENCES = Object.entries(EFFECTS).flatMap(([key, effect]) =>
+  typeof effect === "function" ? [] : [{ key, ...effect }],
+);
+
+test.for(DIFFERENCES)(
+  "`$key` changed while the gateway runs is in force, or named and left as it was [S2-124]",
+  {
+    timeout: 120_000,
+  },
+  async ({ key, section = key, values, see, seen }) => {
+    await using folder = await temporaryFolder();
+    const settings = (value: unknown) => setting(section, value);
+    await using gateway = await openGateway({ folder: folder.path, files: toolFiles(), settings: settings(values[0]) });
+    // The steps of a tool are made for its first call, so there has to be one.
+    const { tools } = await gateway.client.service.list({ pageSize: 100 });
+    await Promise.all(
+      tools.map(({ name }) =>
+        gateway.client.service.call({ invocation: { name, validateOnly: true } }).catch(reasonOf),
+      ),
+    );
+    const { applied, needRestart } = await gateway.reconfigure(settings(values.at(-1)));
+    expect([...applied, ...needRestart]).toContain(key);
+    if (applied.includes(key)) await expect.poll(() => see(gateway), { timeout: 60_000 }).toEqual(seen.at(-1));
+    else expect(await see(gateway)).toEqual(seen[0]);
+  },
+);
 
 test("every key of gateway.yaml has a test of its effect", () => {
   const policies = Object.keys(POLICY_SETTINGS).map((key) => `defaults.${key}`);
