@@ -42,17 +42,22 @@ export function describeOwnErrors(context: HandlerContext, rpc: LiveRpc, facts: 
   if (typeof abort !== "function") throw new TypeError("Connect's context cannot be ended");
   Object.assign(context, {
     abort(reason: unknown = FINISHED): void {
-      if (reason instanceof ConnectError) {
-        const { answered, callId } = rpc;
-        logFault(
-          describeConnectError(reason, { requestBytes: facts.requestBytes, answered, callId }),
-          rpc,
-          facts.logger,
-        );
-      }
+      if (reason instanceof ConnectError) describe(reason, rpc, facts);
       Reflect.apply(abort, context, [reason]);
     },
   });
+}
+
+/** An error as a client gets it, whether a handler raised it or the front. */
+export function wireError(error: unknown, rpc: LiveRpc, facts: OwnErrorFacts): ConnectError {
+  const known = clientError(error, rpc, facts.logger);
+  describe(known, rpc, facts);
+  return known;
+}
+
+function describe(error: ConnectError, rpc: LiveRpc, { requestBytes, logger }: OwnErrorFacts): void {
+  const { answered, callId } = rpc;
+  logFault(describeConnectError(error, { requestBytes, answered, callId }), rpc, logger);
 }
 
 /** An error as a client gets it. */

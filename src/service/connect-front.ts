@@ -1,43 +1,22 @@
-import {
-  Code,
-  ConnectError,
-  type ConnectRouter,
-  type ContextValues,
-  createConnectRouter,
-  type HandlerContext,
-} from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ContextValues, createConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalResponseToNodeResponse } from "@connectrpc/connect-node";
-import type { Logger } from "../core/logger.ts";
-import type { Authenticate, Peer } from "./authenticate.ts";
+import type { Peer } from "./authenticate.ts";
 import { rpcOf, valuesOf } from "./connect-context.ts";
 import { clientError, describeOwnErrors, handlerErrors } from "./connect-errors.ts";
+import type { FrontOptions } from "./front-options.ts";
 import { plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
-import { LiveRpc, type RpcDeps } from "./rpc.ts";
+import { COMPRESS_MIN_BYTES, MAX_ANSWER_BYTES } from "./message-limits.ts";
+import { LiveRpc } from "./rpc.ts";
 import { rpcTimeout } from "./rpc-timeout.ts";
-import { UnreadAnswers } from "./unread-answers.ts";
-
-/** Messages below this are not worth the time of compressing them. */
-const COMPRESS_MIN_BYTES = 8 * 1024;
-
-/**
- * Largest answer message. Results are kept below the 4 MiB that gRPC clients take by default where they are made; this
- * is what that may grow to as JSON with every character escaped.
- */
-const MAX_ANSWER_BYTES = 32 * 1024 * 1024;
+import type { Service, ServiceRouter } from "./service.ts";
 
 /** What the Connect front needs. */
-export interface ConnectFrontOptions {
+export interface ConnectFrontOptions extends FrontOptions {
   /** Registers the services. */
-  readonly routes: (router: ConnectRouter) => void;
-  readonly authenticate: Authenticate;
-  readonly logger: Logger;
-  readonly rpcs: RpcDeps;
-  /** Largest request message. */
-  readonly requestBytes: number;
-  /** Answers of one connection that its peer has not taken. */
-  readonly unreadAnswerBytes: number;
+  readonly routes: (router: ServiceRouter) => void;
   /** Answers what is no RPC. */
   readonly fallback: RequestHandler;
 }
@@ -58,15 +37,20 @@ export function createConnectFront(options: ConnectFrontOptions): RequestHandler
     interceptors: [handlerErrors(options.logger)],
     requestGate: (context) => openGate(context, options),
   });
-  options.routes(router);
-  const unread = new UnreadAnswers(options.unreadAnswerBytes);
+  options.routes({
+    service<T extends DescService>(service: T, implementation: Service<T>): void {
+      // What takes a part of Connect's context takes the whole, which the compiler does not see through the mapping.
+      const whole: object = implementation;
+      router.service(service, whole);
+    },
+  });
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?", 1);
     const handler = handlers.get(path);
     try {
       if (handler === undefined) options.fallback(request, response);
-      else serve(handler, { request, response }, unread, options);
+      else serve(handler, { request, response }, options);
     } catch (error) {
       // An exception here would end the process.
       options.logger.error("request-failed", { path, error });
@@ -92,12 +76,7 @@ interface Exchange {
   readonly response: NodeResponse;
 }
 
-function serve(
-  handler: UniversalHandler,
-  { request, response }: Exchange,
-  unread: UnreadAnswers,
-  options: ConnectFrontOptions,
-): void {
+function serve(handler: UniversalHandler, { request, response }: Exchange, options: ConnectFrontOptions): void {
   const headers = webHeaders(request);
   const timeout = rpcTimeout(headers);
   // A malformed one stays, for Connect to refuse.
@@ -123,7 +102,7 @@ function serve(
   });
   handler(universalRequest(request, headers, rpc.signal, valuesOf(rpc)))
     .then((answer) => {
-      const counted = unread.counted(answer, request, response, () => reset(response));
+      const counted = options.unread.counted(answer, request, response, () => reset(response));
       return universalResponseToNodeResponse(plainGrpcMessage(counted), response);
     })
     .catch((error: unknown) => {

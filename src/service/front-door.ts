@@ -6,6 +6,8 @@ import { type Authenticate, authenticateNobody } from "./authenticate.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { createConnectFront } from "./connect-front.ts";
 import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-limits.ts";
+import type { FrontOptions } from "./front-options.ts";
+import { GrpcFront } from "./grpc/grpc-front.ts";
 import { ServingState } from "./health.ts";
 import { createHttpRoutes } from "./http-routes.ts";
 import type { KeptCalls } from "./kept-calls.ts";
@@ -15,6 +17,7 @@ import { createPortListener } from "./port-listener.ts";
 import { gatewayStopping, LiveRpcs } from "./rpc.ts";
 import { registerServices } from "./services.ts";
 import type { Keepalive } from "./sessions.ts";
+import { UnreadAnswers } from "./unread-answers.ts";
 
 /** What a front door needs. */
 export interface FrontDoorOptions {
@@ -72,19 +75,33 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
   const state = new ServingState();
   const live = new LiveRpcs(clock, connection);
   const lifetime = new AbortController();
-  const front = createConnectFront({
-    routes: (router) => registerServices(router, { ...options, state, lifetime: lifetime.signal }),
+  const fronts: FrontOptions = {
     authenticate: options.authenticate ?? authenticateNobody,
     logger,
     rpcs: { clock, live, resetGraceMs: connection.resetGraceMs },
     requestBytes: limits.requestBytes,
-    unreadAnswerBytes: connection.unreadAnswerBytes,
+    unread: new UnreadAnswers(connection.unreadAnswerBytes),
+  };
+  const grpc = new GrpcFront(fronts);
+  const connect = createConnectFront({
+    ...fronts,
+    routes: (router) =>
+      registerServices(
+        {
+          service(service, implementation) {
+            router.service(service, implementation);
+            grpc.service(service, implementation);
+          },
+        },
+        { ...options, state, lifetime: lifetime.signal },
+      ),
     fallback: createHttpRoutes(state),
   });
   const listener = createPortListener({
     address: options.listen,
     ...(options.tls === undefined ? {} : { tls: options.tls }),
-    handler: guardOrigins(options.allowedOrigins ?? [], front),
+    handler: guardOrigins(options.allowedOrigins ?? [], connect),
+    take: (stream, headers) => grpc.take(stream, headers),
     limits: connection,
     concurrentStreams: limits.concurrentStreams,
     keepalive: options.keepalive,

@@ -15,12 +15,13 @@ export function plainGrpcMessage(answer: UniversalServerResponse): UniversalServ
     // Connect fills it in while the body is read.
     get trailer() {
       const message = trailer.get("grpc-message");
-      if (message !== null) trailer.set("grpc-message", escapeMessage(decodeURIComponent(message)));
+      if (message !== null) trailer.set("grpc-message", escapeGrpcMessage(decodeURIComponent(message)));
       return trailer;
     },
   };
 }
 
-function escapeMessage(text: string): string {
+/** A text as the value of `grpc-message`. */
+export function escapeGrpcMessage(text: string): string {
   return text.replace(TO_ESCAPE, encodeURIComponent);
 }

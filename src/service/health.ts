@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type Health,
   type HealthCheckResponseSchema,
@@ -9,6 +8,7 @@ import { GatewayError } from "../core/errors.ts";
 import { raceSignal } from "../core/signal.ts";
 import { rpcOf } from "./connect-context.ts";
 import { gatewayStopping, type Rpc } from "./rpc.ts";
+import type { Service } from "./service.ts";
 
 /**
  * Whether the gateway takes calls. One status for the whole: an upstream that is down shows in the states of its tools
@@ -52,7 +52,7 @@ export class ServingState {
 }
 
 /** grpc.health.v1.Health for the whole gateway (the empty name) and each service of it. */
-export function createHealthService(state: ServingState, services: readonly string[]): ServiceImpl<typeof Health> {
+export function createHealthService(state: ServingState, services: readonly string[]): Service<typeof Health> {
   const names = new Set(["", ...services]);
   return {
     check({ service }) {

@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
 import type { DiagnoseResponseSchema, OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
@@ -11,6 +10,7 @@ import { requiredName } from "../wire/request-error.ts";
 import { requireOperator } from "./authenticate.ts";
 import { rpcOf } from "./connect-context.ts";
 import type { Rpc } from "./rpc.ts";
+import type { Service } from "./service.ts";
 
 /** Longest examination. */
 const DIAGNOSE_MS = 20_000;
@@ -26,7 +26,7 @@ export interface OperatorDeps {
 }
 
 /** toolgate.v1.OperatorService. */
-export function createOperatorService(deps: OperatorDeps): ServiceImpl<typeof OperatorService> {
+export function createOperatorService(deps: OperatorDeps): Service<typeof OperatorService> {
   return {
     explain: (request, { values }) => {
       const { principal } = rpcOf(values);

@@ -9,7 +9,7 @@ import type { CertificateFiles } from "./certificate.ts";
 import { CertificateWatch } from "./certificate-watch.ts";
 import { limitAge } from "./connection-age.ts";
 import type { ConnectionLimits } from "./connection-limits.ts";
-import type { Listener, NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
+import type { Listener, NodeRequest, NodeResponse, RequestHandler, StreamTaker } from "./listener.ts";
 import { type Acceptor, PrefaceSniffer, type SocketTakers } from "./preface.ts";
 import { type Keepalive, Sessions } from "./sessions.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
@@ -24,6 +24,8 @@ export interface PortListenerOptions {
   /** Default: plaintext. Not on a Unix socket. */
   readonly tls?: CertificateFiles;
   readonly handler: RequestHandler;
+  /** Asked before the handler about each stream of HTTP/2. */
+  readonly take: StreamTaker;
   readonly limits: ConnectionLimits;
   /** Most streams of one HTTP/2 connection at a time. */
   readonly concurrentStreams: number;
@@ -113,8 +115,8 @@ function createHttp1({ limits, keepalive }: PortListenerOptions, handler: Reques
   return server;
 }
 
-function createHttp2({ limits, concurrentStreams, handler }: PortListenerOptions): Http2Server {
-  return createHttp2Server(
+function createHttp2({ limits, concurrentStreams, handler, take }: PortListenerOptions): Http2Server {
+  const server = createHttp2Server(
     {
       maxSessionMemory: limits.sessionMemoryMb,
       streamResetBurst: limits.streamResetBurst,
@@ -123,6 +125,13 @@ function createHttp2({ limits, concurrentStreams, handler }: PortListenerOptions
     },
     handler,
   );
+  // Node's own makes requests and responses of streams, for the handler.
+  const makeRequest = server.listeners("stream");
+  server.removeAllListeners("stream");
+  server.on("stream", (stream, headers, ...more) => {
+    if (!take(stream, headers)) for (const listener of makeRequest) listener.call(server, stream, headers, ...more);
+  });
+  return server;
 }
 
 /** Told of each connection that a server takes on. */

@@ -1,10 +1,11 @@
 import { type DescFile, type DescService, toBinary } from "@bufbuild/protobuf";
 import { nestedTypes } from "@bufbuild/protobuf/reflect";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
-import { Code, type ServiceImpl } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import type { ServerReflection, ServerReflectionRequest } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import type { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { rpcOf } from "./connect-context.ts";
+import type { Service } from "./service.ts";
 
 type Question = Pick<ServerReflectionRequest, "host"> & {
   readonly messageRequest:
@@ -36,8 +37,8 @@ interface Index {
 
 /** Server reflection, both versions: they differ in nothing but their package. */
 export interface Reflection {
-  readonly v1: ServiceImpl<typeof ServerReflection>;
-  readonly v1alpha: ServiceImpl<typeof ServerReflectionAlpha>;
+  readonly v1: Service<typeof ServerReflection>;
+  readonly v1alpha: Service<typeof ServerReflectionAlpha>;
 }
 
 /** Reflection of the services given. Source: https://github.com/grpc/grpc/blob/master/doc/server-reflection.md. */

@@ -35,10 +35,10 @@ export interface Rpc {
 export interface RpcInit {
   readonly method: string;
   readonly headers: HeaderReader;
-  readonly peer: () => Peer;
   readonly binary: boolean;
   /** The caller's RPC deadline, milliseconds from now. */
   readonly timeoutMs: number | undefined;
+  peer(): Peer;
   /** Whether the whole request is there, or need not be for an answer. */
   bodyArrived(): boolean;
   /** Ends the RPC on the transport without a status. */
@@ -55,20 +55,15 @@ export interface RpcDeps {
 
 /** An RPC from its headers to the end of its stream. */
 export class LiveRpc implements Rpc {
-  readonly method: string;
-  readonly headers: HeaderReader;
-  readonly peer: () => Peer;
-  readonly binary: boolean;
   readonly deadlineMs: number | undefined;
   /** When its headers were there, in monotonic milliseconds. */
   readonly sinceMs: number;
-  readonly bodyArrived: () => boolean;
   /** Whether a handler gave its answer, or the beginning of it. */
   answered = false;
   /** When its handler came to an end, in monotonic milliseconds. */
   endedMs: number | undefined;
+  readonly #init: RpcInit;
   readonly #deps: RpcDeps;
-  readonly #reset: () => void;
   readonly #controller = new AbortController();
   #principal = ANONYMOUS;
   #callId: string | undefined;
@@ -78,20 +73,27 @@ export class LiveRpc implements Rpc {
   #timer: Disposable | undefined;
 
   constructor(init: RpcInit, deps: RpcDeps) {
-    this.method = init.method;
-    this.headers = init.headers;
-    this.peer = init.peer;
-    this.binary = init.binary;
-    this.bodyArrived = init.bodyArrived;
-    this.sinceMs = deps.clock.monotonicMs();
+    this.#init = init;
     this.#deps = deps;
-    this.#reset = init.reset;
+    this.sinceMs = deps.clock.monotonicMs();
     const { timeoutMs } = init;
     this.deadlineMs = timeoutMs === undefined ? undefined : deps.clock.now() + timeoutMs;
     if (timeoutMs !== undefined) {
       this.#timer = deps.clock.after(timeoutMs, () => this.abort(rpcDeadlineExceeded(timeoutMs)));
     }
     deps.live.add(this);
+  }
+
+  get method(): string {
+    return this.#init.method;
+  }
+
+  get headers(): HeaderReader {
+    return this.#init.headers;
+  }
+
+  get binary(): boolean {
+    return this.#init.binary;
   }
 
   get principal(): Principal {
@@ -114,6 +116,14 @@ export class LiveRpc implements Rpc {
     return this.#endless;
   }
 
+  peer(): Peer {
+    return this.#init.peer();
+  }
+
+  bodyArrived(): boolean {
+    return this.#init.bodyArrived();
+  }
+
   /** Authentication told who calls. */
   identify(principal: Principal): void {
     this.#principal = principal;
@@ -126,7 +136,7 @@ export class LiveRpc implements Rpc {
   abort(reason: GatewayError): void {
     if (this.#closed || this.signal.aborted) return;
     this.#timer?.[Symbol.dispose]();
-    this.#timer = this.#deps.clock.after(this.#deps.resetGraceMs, this.#reset);
+    this.#timer = this.#deps.clock.after(this.#deps.resetGraceMs, () => this.reset());
     this.#controller.abort(reason);
   }
 
@@ -137,7 +147,7 @@ export class LiveRpc implements Rpc {
 
   /** Ends the RPC on the transport without a status. */
   reset(): void {
-    this.#reset();
+    this.#init.reset();
   }
 
   endWithGateway(): void {

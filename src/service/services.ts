@@ -1,5 +1,4 @@
 import type { DescService } from "@bufbuild/protobuf";
-import type { ConnectRouter } from "@connectrpc/connect";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as ServerReflectionAlpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { Health } from "../../gen/health/v1/health_pb.ts";
@@ -13,6 +12,7 @@ import type { KeptCalls } from "./kept-calls.ts";
 import { createOperatorService, type OperatorDeps } from "./operator-service.ts";
 import { createReflection } from "./reflection.ts";
 import { RequestIds } from "./request-ids.ts";
+import type { ServiceRouter } from "./service.ts";
 import { createToolGatewayService } from "./tool-gateway-service.ts";
 import { Turns } from "./turns.ts";
 
@@ -28,7 +28,7 @@ export interface ServicesDeps extends OperatorDeps {
 }
 
 /** Everything the gateway serves, on a router. */
-export function registerServices(router: ConnectRouter, deps: ServicesDeps): void {
+export function registerServices(router: ServiceRouter, deps: ServicesDeps): void {
   const { registry, clock, logger, lifetime } = deps;
   const services: DescService[] = [ToolGatewayService, OperatorService, Health];
   if (deps.reflection) services.push(ServerReflection, ServerReflectionAlpha);

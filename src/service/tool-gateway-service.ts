@@ -1,5 +1,4 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import type { ServiceImpl } from "@connectrpc/connect";
 import type {
   CallRequest,
   CallResponseSchema,
@@ -20,13 +19,14 @@ import { type ListDeps, listTools } from "./list-tools.ts";
 import { type RegisterDeps, registerTool, unregisterTool } from "./register-tool.ts";
 import type { Rpc } from "./rpc.ts";
 import { runCall } from "./run-call.ts";
+import type { Service } from "./service.ts";
 import { type WatchDeps, watchTools } from "./watch-tools.ts";
 
 /** What the service takes. */
 export type ToolGatewayDeps = ListDeps & WatchDeps & RegisterDeps & KeptCallDeps;
 
 /** toolgate.v1.ToolGatewayService. */
-export function createToolGatewayService(deps: ToolGatewayDeps): ServiceImpl<typeof ToolGatewayService> {
+export function createToolGatewayService(deps: ToolGatewayDeps): Service<typeof ToolGatewayService> {
   return {
     register: (request, { values }) => registerTool(request, rpcOf(values), deps),
     unregister: (request, { values }) => unregisterTool(request, rpcOf(values), deps),

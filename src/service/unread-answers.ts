@@ -2,7 +2,7 @@ import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { NodeRequest, NodeResponse } from "./listener.ts";
 
 /**
- * Bytes of answers that the peers of a front have not taken yet, by connection. A peer that opens a thousand streams
+ * Bytes of answers that the peers of a gateway have not taken yet, by connection. A peer that opens a thousand streams
  * and no window would otherwise have a thousand answers kept for it.
  */
 export class UnreadAnswers {
@@ -11,6 +11,13 @@ export class UnreadAnswers {
 
   constructor(limitBytes: number) {
     this.#limitBytes = limitBytes;
+  }
+
+  /** Adds to what a connection's peer has not taken, or takes it off where negative. Whether that is within bounds. */
+  change(connection: object, bytes: number): boolean {
+    const all = (this.#bytes.get(connection) ?? 0) + bytes;
+    this.#bytes.set(connection, all);
+    return bytes <= 0 || all <= this.#limitBytes;
   }
 
   /** The answer, counted while it is written. `refuse` ends it where its connection has too much of them. */
@@ -28,9 +35,7 @@ export class UnreadAnswers {
     const change = (bytes: number): void => {
       if (closed) return;
       unread += bytes;
-      const all = (this.#bytes.get(connection) ?? 0) + bytes;
-      this.#bytes.set(connection, all);
-      if (bytes > 0 && all > this.#limitBytes) refuse();
+      if (!this.change(connection, bytes)) refuse();
     };
     response.once("close", () => {
       change(-unread);
