@@ -171,9 +171,8 @@ async function storm(): Promise<readonly Goal[]> {
   for (const name of Object.keys(tools)) {
     console.log(`| ${[name, ...[healthy, rest, later].map((counts) => counts.get(`/${name}`) ?? 0)].join(" | ")} |`);
   }
-  const of = (counts: ReadonlyMap<string, number>, name: string): number => counts.get(`/${name}`) ?? 0;
   return Object.keys(tools).map((name) => {
-    const shares = [rest, later].map((counts) => (of(counts, name) / of(healthy, name)).toFixed(2));
+    const shares = [rest, later].map((counts) => (requestsOf(counts, name) / requestsOf(healthy, name)).toFixed(2));
     const goal = name === "naive" ? "" : "falls";
     return {
       what: `storm, ${name}: upstream calls in 3 s, and the 3 s after, against before`,
@@ -181,6 +180,10 @@ async function storm(): Promise<readonly Goal[]> {
       goal,
     };
   });
+}
+
+function requestsOf(counts: ReadonlyMap<string, number>, name: string): number {
+  return counts.get(`/${name}`) ?? 0;
 }
 
 const { values } = parseArgs({

@@ -1,4 +1,4 @@
-import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent } from "../core/call.ts";
+import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent, UpstreamResult } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Redactor } from "../core/secrets.ts";
@@ -60,10 +60,7 @@ async function* shapeEvents(
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        const shaped = deltas.cut
-          ? endOfStream(parts, limit)
-          : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
-        yield { type: "completed", result: shaped, effect: settled.effect, attempts: result.attempts ?? 1 };
+        yield completedOf(settled, result.attempts, { limit, deltas, parts });
         return;
       } else yield redactEvent(event, parts.redactor);
     }
@@ -74,6 +71,16 @@ async function* shapeEvents(
   }
   // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
   if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
+}
+
+function completedOf(
+  settled: UpstreamResult,
+  attempts: number | undefined,
+  of: { readonly limit: number; readonly deltas: DeltaText; readonly parts: ResultShaperParts },
+): ToolEvent {
+  const { limit, deltas, parts } = of;
+  const result = deltas.cut ? endOfStream(parts, limit) : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
+  return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
 }
 
 function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {

@@ -358,7 +358,6 @@ test("content after a stream has what is left of the limit", async () => {
 
 test("a reader that leaves early cancels the upstream, and nothing is asked of it before it is needed", async () => {
   const state = { returned: false, given: 0 };
-  const { createResultShaper } = await import("../../src/shaping/result-shaper.ts");
   const shaper = createResultShaper({ tool: "t", rules: makeRules(), redactor });
   const events = shaper.shape(endless("x", state), makeCall())[Symbol.asyncIterator]();
   await new Promise((resolve) => setImmediate(resolve));
@@ -487,8 +486,8 @@ test.for([
     const breaks = (): never => {
       throw new TypeError("a bug");
     };
-    const redactor = { text: breaks, stream: () => ({ push: breaks, end: () => "" }) };
-    const shaper = createResultShaper({ tool: "pay", rules: makeRules(), redactor, readOnly });
+    const broken = { text: breaks, stream: () => ({ push: breaks, end: () => "" }) };
+    const shaper = createResultShaper({ tool: "pay", rules: makeRules(), redactor: broken, readOnly });
     const delta: UpstreamEvent = { type: "upstream-delta", text: "x" };
     const events = source(...Array.from({ length: deltas }, () => delta), resultEvent({ value: "paid", effect }));
     const read = async (): Promise<void> => {
