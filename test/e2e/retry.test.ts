@@ -127,17 +127,26 @@ test("a wait that goes beyond the deadline is not begun: the upstream's wish is 
 
 test("all attempts share one deadline: the last is cut to what is left, and none begins after it [R-D06]", async () => {
   const tool = { retry: { max_retries: 3, initial_backoff: "100ms" }, timeout: { read: "2s" } };
-  await using setting = await startOneTool(tool, () => undefined);
+  const told: number[] = [];
+  await using setting = await startOneTool(tool, ({ headers }) => {
+    told.push(Number(headers["x-request-timeout-ms"]));
+  });
   const { service } = setting.gateway.client;
   const startedAt = performance.now();
   const error = await failing(service.call({ invocation: { name: "one" } }, { timeoutMs: 3_000 }));
   expect(performance.now() - startedAt).toBeLessThan(4_500);
   // The gateway's own words, where they came before the caller's clock ran out.
-  const told = error.findDetails(ErrorInfoSchema)[0];
-  if (told !== undefined) expect(told).toMatchObject({ reason: "CALL_DEADLINE_EXCEEDED", metadata: { attempts: "2" } });
+  const info = error.findDetails(ErrorInfoSchema)[0];
+  if (info !== undefined) expect(info).toMatchObject({ reason: "CALL_DEADLINE_EXCEEDED", metadata: { attempts: "2" } });
   await new Promise((resolve) => setTimeout(resolve, 300));
   expect(setting.requests).toHaveLength(2);
   for (const at of setting.requests) expect(at - startedAt).toBeLessThan(3_000);
+  // The upstream hears what is left of the whole, not of the attempt's own limit.
+  const [first = 0, second = 0] = told;
+  expect(first).toBeGreaterThan(2_000);
+  expect(first).toBeLessThanOrEqual(3_000);
+  expect(second).toBeGreaterThan(0);
+  expect(second).toBeLessThanOrEqual(1_000);
 });
 
 test("the tool's own deadline ends its attempts too, and the error tells how many were made [R-D06]", async () => {

@@ -10,6 +10,12 @@ const { values } = parseArgs({
   },
 });
 
+// Whoever has read enough goes, as `head` does.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit();
+});
+
 const schedules = Number(values.schedules);
 const first = Number(values.seed);
 const parts = createWorldParts();

@@ -1,6 +1,12 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { runSchedule } from "./schedule.ts";
 import { createWorldParts } from "./world.ts";
+
+const run = promisify(execFile);
+const SCRIPT = fileURLToPath(new URL("simulate.ts", import.meta.url));
 
 /** How long new seeds are tried. */
 const BUDGET_MS = 8_000;
@@ -30,6 +36,16 @@ test("calls, faults and departures in any order double no effect, lose no text, 
   }
   console.log(`${schedules} schedules from seed ${first}`);
   expect(schedules).toBeGreaterThan(0);
+});
+
+test("a reader of its output that has read enough ends it without a complaint", async () => {
+  const { stdout, stderr } = await run("sh", [
+    "-c",
+    '"$0" "$1" --seed 1 --schedules 20 --trace | head -n 1',
+    process.execPath,
+    SCRIPT,
+  ]);
+  expect([stdout, stderr]).toEqual(["20 schedules from seed 1\n", ""]);
 });
 
 test("the same seed gives the same schedule, event by event, and another one another", async () => {
