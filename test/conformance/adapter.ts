@@ -25,7 +25,7 @@ export interface AdapterBench extends AsyncDisposable {
   readonly quick: TestedTool;
   /** Takes a call up and never answers; its call may have an effect. */
   readonly silent: TestedTool;
-  /** Delivers output without end. */
+  /** Delivers output, or tells of its progress, without end. */
   readonly endless: TestedTool;
   /** Answers that it failed. */
   readonly failing: TestedTool;
@@ -128,11 +128,11 @@ function describeEnds(bench: () => AdapterBench): void {
     await using upstream = await bench().endless.open();
     const controller = new AbortController();
     const reason = new GatewayError("CALL_CANCELLED", "stopped by the test");
-    let deltas = 0;
+    let pieces = 0;
     const read = async (): Promise<void> => {
       for await (const event of upstream.invoke(toolCall(bench().endless), contextFor({ signal: controller.signal }))) {
-        if (event.type === "upstream-delta") deltas += 1;
-        if (deltas === 3) controller.abort(reason);
+        if (isOutput(event)) pieces += 1;
+        if (pieces === 3) controller.abort(reason);
       }
     };
     await expect(read()).rejects.toMatchObject({ reason: "CALL_CANCELLED" });
@@ -142,7 +142,7 @@ function describeEnds(bench: () => AdapterBench): void {
   test("a reader that leaves stops the work behind it", async () => {
     await using upstream = await bench().endless.open();
     for await (const event of upstream.invoke(toolCall(bench().endless), contextFor())) {
-      if (event.type === "upstream-delta") break;
+      if (isOutput(event)) break;
     }
     await expect(within(STOP_MS, bench().endless.quiet())).resolves.toBeUndefined();
   });
@@ -219,6 +219,10 @@ function describeState(bench: () => AdapterBench): void {
     const reason = new GatewayError("CALL_CANCELLED", "stopped by the test");
     await expect(upstream.probe(AbortSignal.abort(reason))).rejects.toBe(reason);
   });
+}
+
+function isOutput({ type }: UpstreamEvent): boolean {
+  return type === "upstream-delta" || type === "progress";
 }
 
 function toolCall(tool: TestedTool): ToolCall {

@@ -2,7 +2,7 @@ import { DURATION_SCHEMA } from "../../core/durations.ts";
 import type { JsonObject } from "../../core/json.ts";
 
 /** Words of `transport`. */
-export const TRANSPORTS = ["auto", "streamable_http", "sse", "stdio"] as const;
+const TRANSPORTS = ["auto", "streamable_http", "sse", "stdio"] as const;
 
 /** Words of `protocol`. */
 export const PROTOCOLS = ["auto", "legacy", "2026-07-28"] as const;

@@ -3,8 +3,8 @@ import { isJsonArray, isJsonObject, type JsonObject, jsonPointer, ownValue } fro
 import { headerProblem } from "../shared/header-rules.ts";
 import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
 import { socketTarget } from "../shared/network/socket.ts";
-import type { McpChecker } from "./configure.ts";
-import type { RemoteTarget, ServerAuth } from "./mcp-config.ts";
+import type { McpChecker } from "./mcp-checker.ts";
+import type { NamedValue, RemoteTarget, ServerAuth } from "./mcp-config.ts";
 import { namedValues } from "./value-template.ts";
 
 /** Headers that the protocol sets. */
@@ -15,24 +15,12 @@ export function configureRemote(checker: McpChecker, url: string, reach: Private
   const parsed = checkedUrl(checker, url, "/url");
   const allowPrivate = ownValue(checker.block, "allow_private") === true;
   if (parsed !== undefined) checkReach(checker, parsed, "/url", { reach, allowPrivate });
-  const headers = namedValues(checker, "headers");
-  for (const { name, value } of headers) {
-    const pointer = jsonPointer(["headers", name]);
-    const text = value.filter((part) => typeof part === "string").join("");
-    const problem = OF_PROTOCOL.test(name)
-      ? "is set by the protocol and cannot be declared"
-      : headerProblem(name, text);
-    if (problem !== undefined) checker.issue(pointer, problem);
-  }
-  const auth = authOf(checker, parsed?.href ?? url);
-  if (auth !== undefined && headers.some(({ name }) => name.toLowerCase() === "authorization")) {
-    checker.issue("/auth", "`headers` set Authorization already; give one of them");
-  }
+  const headers = headersOf(checker);
+  const auth = authOf(checker, parsed?.href ?? url, headers);
   if (auth?.kind === "client_credentials") {
-    const token = checkedUrl(checker, auth.tokenUrl, "/auth/client_credentials/token_url");
-    if (token !== undefined) {
-      checkReach(checker, token, "/auth/client_credentials/token_url", { reach, allowPrivate });
-    }
+    const pointer = "/auth/client_credentials/token_url";
+    const token = checkedUrl(checker, auth.tokenUrl, pointer);
+    if (token !== undefined) checkReach(checker, token, pointer, { reach, allowPrivate });
   }
   const transport = checker.text("transport");
   return {
@@ -43,6 +31,18 @@ export function configureRemote(checker: McpChecker, url: string, reach: Private
     allowPrivate,
     transport: transport === "streamable_http" || transport === "sse" ? transport : "auto",
   };
+}
+
+function headersOf(checker: McpChecker): readonly NamedValue[] {
+  const headers = namedValues(checker, "headers");
+  for (const { name, value } of headers) {
+    const text = value.filter((part) => typeof part === "string").join("");
+    const problem = OF_PROTOCOL.test(name)
+      ? "is set by the protocol and cannot be declared"
+      : headerProblem(name, text);
+    if (problem !== undefined) checker.issue(jsonPointer(["headers", name]), problem);
+  }
+  return headers;
 }
 
 function checkedUrl(checker: McpChecker, text: string, pointer: string): URL | undefined {
@@ -84,8 +84,11 @@ function checkReach(
   }
 }
 
-function authOf(checker: McpChecker, url: string): ServerAuth | undefined {
+function authOf(checker: McpChecker, url: string, headers: readonly NamedValue[]): ServerAuth | undefined {
   if (!checker.has("auth")) return undefined;
+  if (headers.some(({ name }) => name.toLowerCase() === "authorization")) {
+    checker.issue("/auth", "`headers` set Authorization already; give one of them");
+  }
   const auth = checker.object("auth");
   const bearer = ownValue(auth, "bearer");
   const client = ownValue(auth, "client_credentials");

@@ -1,11 +1,12 @@
 import { resolve } from "node:path";
-import type { AdapterSettings, ConfigIssue, Configured } from "../../core/adapter.ts";
+import type { AdapterSettings, Configured } from "../../core/adapter.ts";
 import { parseDuration } from "../../core/durations.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { inheritedEntries } from "../shared/launcher/inherited-environment.ts";
 import { PROTOCOLS, STARTS } from "./config-schema.ts";
 import { configureRemote } from "./configure-remote.ts";
+import { McpChecker } from "./mcp-checker.ts";
 import type { McpConfig, NamedValue, ProgramTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
 import { namedValues } from "./value-template.ts";
 
@@ -22,40 +23,6 @@ const DEFAULTS = { startMs: 30_000, firstMs: 1_000, maxMs: 60_000, attempts: 5 }
 /** Keys of the block that only one way of reaching a server has. */
 const OF_PROGRAM = ["args", "cwd", "env", "inherit_env"] as const;
 const OF_REMOTE = ["headers", "auth", "allow_private"] as const;
-
-/** Reads the block `mcp` of a declaration, and keeps what is wrong with it. */
-export class McpChecker {
-  readonly block: JsonObject;
-  readonly issues: ConfigIssue[] = [];
-  readonly warnings: ConfigIssue[] = [];
-
-  constructor(block: JsonObject) {
-    this.block = block;
-  }
-
-  /** `pointer` is within the block. */
-  issue(pointer: string, message: string): void {
-    this.issues.push({ pointer: `/mcp${pointer}`, message });
-  }
-
-  warn(pointer: string, message: string): void {
-    this.warnings.push({ pointer: `/mcp${pointer}`, message });
-  }
-
-  text(key: string): string | undefined {
-    const value = ownValue(this.block, key);
-    return typeof value === "string" ? value : undefined;
-  }
-
-  object(key: string): JsonObject {
-    const value = ownValue(this.block, key);
-    return value !== undefined && isJsonObject(value) ? value : {};
-  }
-
-  has(key: string): boolean {
-    return Object.hasOwn(this.block, key);
-  }
-}
 
 /** Compiles the keys of an MCP server, or lists all that is wrong with them. Does no I/O. */
 export function configureMcp(
@@ -103,28 +70,25 @@ function targetOf(
   const command = checker.text("command");
   const url = checker.text("url");
   if ((command === undefined) === (url === undefined)) {
-    const both = command === undefined ? "has neither" : "has both";
-    checker.issue(
-      "",
-      `${both} \`command\` and \`url\`: a server is a program of this machine or a remote one; give one of them`,
-    );
+    const what = command === undefined ? "has neither `command` nor `url`" : "has both `command` and `url`";
+    checker.issue("", `${what}: a server is a program of this machine or a remote one; give one of them`);
   }
-  const strange = (url === undefined ? OF_REMOTE : OF_PROGRAM).find((key) => checker.has(key));
-  if (strange !== undefined) {
-    const message = `is for a server with \`${url === undefined ? "url" : "command"}\``;
-    checker.issue(`/${strange}`, `${message}; remove it`);
-  }
-  const transport = checker.text("transport") ?? "auto";
-  if (transport !== "auto" && (transport === "stdio") !== (command !== undefined)) {
-    const only = command === undefined ? "streamable_http or sse" : "stdio";
-    checker.issue(
-      "/transport",
-      `\`${transport}\` does not go with \`${command === undefined ? "url" : "command"}\`: ${only} does`,
-    );
-  }
+  checkKeys(checker, url !== undefined);
   if (url === undefined) return programOf(checker, command ?? "", outerCwd, surroundings);
   if (outerCwd !== undefined) checker.issue("/url", "a remote server has no working folder; remove `cwd`");
   return configureRemote(checker, url, settings.reach);
+}
+
+/** Keys of the other way of reaching a server. */
+function checkKeys(checker: McpChecker, remote: boolean): void {
+  const [own, other] = remote ? ["url", "command"] : ["command", "url"];
+  for (const key of remote ? OF_PROGRAM : OF_REMOTE) {
+    if (checker.has(key)) checker.issue(`/${key}`, `is for a server with \`${other}\`; remove it`);
+  }
+  const transport = checker.text("transport") ?? "auto";
+  if (transport === "auto" || (transport !== "stdio") === remote) return;
+  const fit = remote ? "streamable_http and sse do" : "stdio does";
+  checker.issue("/transport", `\`${transport}\` does not go with \`${own}\`; ${fit}`);
 }
 
 function programOf(

@@ -2,20 +2,20 @@ import { StringDecoder } from "node:string_decoder";
 import { GatewayError } from "../../core/errors.ts";
 import { type ServerSentEvent, SseParser } from "../shared/sse-parser.ts";
 
-/** What reading a stream of events gives besides them. */
-export interface EventStreamEnd {
+/** Where reading a stream of events has come to. */
+export interface StreamState {
   /** The last id that an event had; undefined where none had one. */
-  readonly lastEventId: string | undefined;
+  lastEventId: string | undefined;
   /** How long the server asks to wait before a reconnection. */
-  readonly retryMs: number | undefined;
+  retryMs: number | undefined;
 }
 
-/** Passes the events of a body on; each with its size. `maxBytes` bounds one of them. */
+/** Passes the events of a body on. `maxBytes` bounds one of them. */
 export async function readEvents(
   body: AsyncIterable<Buffer>,
   maxBytes: number,
   take: (event: ServerSentEvent) => void,
-  state: { lastEventId: string | undefined; retryMs: number | undefined },
+  state: StreamState,
 ): Promise<void> {
   const parser = new SseParser({
     maxLength: maxBytes,

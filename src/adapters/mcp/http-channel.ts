@@ -1,4 +1,4 @@
-import type { LookupFunction } from "node:net";
+import type { LookupFunction, Socket } from "node:net";
 import { Pool } from "undici";
 import type { Clock } from "../../core/clock.ts";
 import { ConnectProblem, connectProblem } from "../shared/network/connect-problem.ts";
@@ -112,9 +112,9 @@ export class HttpChannel implements AsyncDisposable {
     await this.#pool.destroy();
   }
 
-  #connect(callback: (...result: [Error, null] | [null, import("node:net").Socket]) => void): unknown {
+  #connect(callback: (...result: [Error, null] | [null, Socket]) => void): unknown {
     const { clock, connectMs } = this.#options;
-    let socket: import("node:net").Socket | undefined;
+    let socket: Socket | undefined;
     const limit = clock.after(connectMs, () => {
       const text = `no connection within ${connectMs} ms (timeout.connect)`;
       socket?.destroy(new ConnectProblem("CONNECT_TIMEOUT", text, "Look at the server, or raise `timeout.connect`."));

@@ -1,5 +1,5 @@
 import { type Clock, sleep } from "../../core/clock.ts";
-import { readEvents } from "./event-stream.ts";
+import { readEvents, type StreamState } from "./event-stream.ts";
 import type { ChannelAnswer } from "./http-channel.ts";
 
 /** Waits between attempts: the first, and the longest. */
@@ -34,7 +34,7 @@ export class ListeningStream {
 
   async #run(): Promise<void> {
     const { clock, signal, open, maxBytes, take } = this.#options;
-    const state: { lastEventId: string | undefined; retryMs: number | undefined } = {
+    const state: StreamState = {
       lastEventId: undefined,
       retryMs: undefined,
     };

@@ -1,6 +1,7 @@
 import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
+import type { NamedProgram } from "../shared/launcher/examine.ts";
 import type { PROTOCOLS, STARTS } from "./config-schema.ts";
 
 /** A text with secrets in it; several pieces are one text. */
@@ -70,6 +71,12 @@ export interface McpConfig {
   readonly restart: RestartRules;
   /** The block `mcp` as it was declared, for explanations. */
   readonly declared: JsonObject;
+}
+
+/** What is started, to look whether it can be. */
+export function namedProgram({ command, cwd, env }: ProgramTarget): NamedProgram {
+  const path = env.find(({ name }) => name === "PATH")?.value ?? [];
+  return { command, cwd, path: path.filter((part) => typeof part === "string").join("") };
 }
 
 /** The secrets a server needs, by reference. */

@@ -9,7 +9,7 @@ import { findProgramProblem } from "../shared/launcher/examine.ts";
 import type { Launcher } from "../shared/launcher/launcher.ts";
 import type { ChannelNetwork } from "./http-channel.ts";
 import { type CallSurroundings, McpCall } from "./mcp-call.ts";
-import { type McpConfig, secretRefsOf } from "./mcp-config.ts";
+import { type McpConfig, namedProgram, secretRefsOf } from "./mcp-config.ts";
 import { Noise } from "./noise.ts";
 import { ProgramLink } from "./program-link.ts";
 import { secretMask } from "./program-source.ts";
@@ -70,8 +70,7 @@ export class McpUpstream implements Upstream {
     signal.throwIfAborted();
     const { target } = this.#config;
     if (target.kind === "program" && this.#life.session === undefined) {
-      const path = target.env.find(({ name }) => name === "PATH")?.value.join("") ?? "";
-      const problem = await raceSignal(findProgramProblem({ command: target.command, cwd: target.cwd, path }), signal);
+      const problem = await raceSignal(findProgramProblem(namedProgram(target)), signal);
       if (problem !== undefined)
         return { ok: false, message: `the server cannot be started: ${problem.message}`, mend: problem.mend };
     }

@@ -75,31 +75,26 @@ export function filledParamHeaders(headers: readonly ParamHeader[], args: JsonOb
 /** Collects the annotations of properties; the problem where one stands where it must not. */
 function walk(schema: JsonObject, path: readonly string[], found: ParamHeader[]): string | undefined {
   if (path.length > MAX_DEPTH) return undefined;
-  const properties = ownValue(schema, "properties");
-  for (const [name, property] of properties !== undefined && isJsonObject(properties)
-    ? Object.entries(properties)
-    : []) {
+  const properties = ownValue(schema, "properties") ?? null;
+  for (const [name, property] of isJsonObject(properties) ? Object.entries(properties) : []) {
     if (!isJsonObject(property)) continue;
     const at = [...path, name];
-    if (Object.hasOwn(property, KEYWORD)) {
-      const header = ownValue(property, KEYWORD) ?? null;
-      const problem = annotationProblem(header, ownValue(property, "type"), at.join("."));
-      if (problem !== undefined) return problem;
-      found.push({ path: at, header: `Mcp-Param-${String(header)}` });
-    }
-    const deeper = walk(property, at, found);
-    if (deeper !== undefined) return deeper;
+    const problem = annotated(property, at, found) ?? walk(property, at, found);
+    if (problem !== undefined) return problem;
   }
   const stray = ELSEWHERE.find((keyword) => holdsAnnotation(ownValue(schema, keyword), 0));
-  return stray === undefined
-    ? undefined
-    : `\`x-mcp-header\` stands under \`${stray}\`, where a parameter has no fixed place`;
+  if (stray === undefined) return undefined;
+  return `\`x-mcp-header\` stands under \`${stray}\`, where a parameter has no fixed place`;
 }
 
-function annotationProblem(header: JsonValue, type: JsonValue | undefined, at: string): string | undefined {
-  if (typeof header !== "string" || !TOKEN.test(header)) return `\`x-mcp-header\` of \`${at}\` is no name of a header`;
-  if (type !== undefined && PRIMITIVES.has(type)) return undefined;
-  return `\`x-mcp-header\` of \`${at}\`, which is no string, integer or boolean`;
+function annotated(property: JsonObject, path: readonly string[], found: ParamHeader[]): string | undefined {
+  const header = ownValue(property, KEYWORD);
+  if (header === undefined) return undefined;
+  const at = `\`x-mcp-header\` of \`${path.join(".")}\``;
+  if (typeof header !== "string" || !TOKEN.test(header)) return `${at} is no name of a header`;
+  if (!PRIMITIVES.has(ownValue(property, "type") ?? null)) return `${at}, which is no string, integer or boolean`;
+  found.push({ path, header: `Mcp-Param-${header}` });
+  return undefined;
 }
 
 function holdsAnnotation(value: JsonValue | undefined, depth: number): boolean {

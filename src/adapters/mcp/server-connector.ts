@@ -150,7 +150,7 @@ export class ServerConnector implements AsyncDisposable {
     } catch (error) {
       signal.throwIfAborted();
       if (target.transport !== "auto" || era === "modern" || !isOlderServer(error)) throw error;
-      return await this.#begin(this.#sseLink(), "legacy", signal).catch(() => {
+      return this.#begin(this.#sseLink(), "legacy", signal).catch(() => {
         throw error;
       });
     }
@@ -231,8 +231,9 @@ function speaksLegacyPerhaps(error: unknown): boolean {
 
 /** A revision that the server names as it refuses the one it was offered. */
 function offeredVersion(error: unknown): string | undefined {
-  if (!(error instanceof SdkHttpError) || error.status !== 400 || error.data.text === undefined) return undefined;
-  const named: readonly string[] = String(error.data.text).match(/\b\d{4}-\d{2}-\d{2}\b/g) ?? [];
+  if (!(error instanceof SdkHttpError) || error.status !== 400) return undefined;
+  const { text } = error.data;
+  const named: readonly string[] = (typeof text === "string" ? text : "").match(/\b\d{4}-\d{2}-\d{2}\b/g) ?? [];
   const [newest] = SUPPORTED_PROTOCOL_VERSIONS;
   return named
     .filter((version) => version !== newest && SUPPORTED_PROTOCOL_VERSIONS.includes(version))

@@ -96,27 +96,33 @@ export class ServerLife implements AsyncDisposable {
       this.#offered({ tools, notes: [] }, era);
       return;
     }
-    if (this.#state.kind === "idle") this.#start(false);
+    if (this.#state.kind === "idle") void this.#start(false);
   }
 
   availability(): Availability {
     const missing = this.#secrets.unavailable();
     if (missing !== undefined) return missing;
     const state = this.#state;
-    if (state.kind === "waiting" && this.#isMended(state.failure)) this.#start(false);
+    if (state.kind === "waiting" && this.#isMended(state.failure)) void this.#start(false);
     switch (state.kind) {
       case "ready":
         return { state: "ready", reason: "" };
       case "idle":
+        return this.#startingState(true);
       case "starting":
-        if (this.#offer !== undefined && (state.kind === "idle" || state.quiet)) return { state: "ready", reason: "" };
-        if (this.#lastFailure !== undefined) return this.#failed(this.#lastFailure);
-        return { state: "unavailable", reason: "starting" };
+        return this.#startingState(state.quiet);
       case "waiting":
         return this.#failed(state.failure);
       case "closed":
         return { state: "unavailable", reason: "closed" };
     }
+  }
+
+  #startingState(quiet: boolean): Availability {
+    if (quiet && this.#offer !== undefined) return { state: "ready", reason: "" };
+    return this.#lastFailure === undefined
+      ? { state: "unavailable", reason: "starting" }
+      : this.#failed(this.#lastFailure);
   }
 
   /**
@@ -168,7 +174,7 @@ export class ServerLife implements AsyncDisposable {
     if (short) this.#wait(new StartFailure("the server forgets its sessions at once", "Look at the server's own log."));
     else {
       this.#state = { kind: "idle" };
-      this.#start(true);
+      void this.#start(true);
     }
   }
 

@@ -159,7 +159,7 @@ export abstract class ServerLink implements Transport {
     const facts = params !== undefined && isJsonObject(params) ? params : {};
     if (method === "notifications/progress") {
       const token = ownValue(facts, "progressToken");
-      this.#tokens.get(String(token))?.progress(facts);
+      if (typeof token === "string" || typeof token === "number") this.#tokens.get(String(token))?.progress(facts);
       return true;
     }
     if (method !== "notifications/message") return false;

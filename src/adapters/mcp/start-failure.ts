@@ -20,15 +20,12 @@ const MAX_WORDS = 400;
 export class StartFailure extends Error {
   /** What to do about it, for people. */
   readonly mend: string;
-  /** Another attempt cannot do better until somebody mends it. */
-  readonly lasting: boolean;
 
   /** `message` goes on after "failed: "; it holds no secret. */
-  constructor(message: string, mend: string, options: { readonly cause?: unknown; readonly lasting?: boolean } = {}) {
+  constructor(message: string, mend: string, options: { readonly cause?: unknown } = {}) {
     super(oneLine(message), { cause: options.cause });
     this.name = "StartFailure";
     this.mend = mend;
-    this.lasting = options.lasting ?? false;
   }
 }
 
@@ -75,6 +72,11 @@ export function programEnded(
 /** What went wrong between the gateway and a server that was to be started. */
 export function failureOf(error: unknown, link: ServerLink | undefined): StartFailure {
   if (error instanceof StartFailure) return error;
+  return knownFailure(error) ?? failureBelow(error, link) ?? versionFailure(error, link) ?? brokenOff(error);
+}
+
+/** The failure of an error that says by itself what happened. */
+function knownFailure(error: unknown): StartFailure | undefined {
   if (error instanceof GatewayError) return new StartFailure(error.message, "", { cause: error });
   if (error instanceof StartRefused) return new StartFailure(error.message, LOOK_AT_SERVER, { cause: error });
   if (error instanceof SdkHttpError) return refusal(error);
@@ -86,20 +88,29 @@ export function failureOf(error: unknown, link: ServerLink | undefined): StartFa
     return new StartFailure(text, "Use another version of the server.", { cause: error });
   }
   if (error instanceof ProtocolError) return rpcRefusal({ code: error.code, message: error.message }, error);
-  if (error instanceof RpcFailure) return rpcRefusal(error.error, error);
-  const cause = error instanceof SdkError ? error.data : undefined;
-  const below = typeof cause === "object" && cause !== null && "cause" in cause ? cause.cause : undefined;
-  if (below instanceof Error && below !== error) return failureOf(below, link);
-  if (link?.named !== undefined && !(error instanceof SdkError)) {
-    const text = `the server speaks MCP ${shown(link.named)}, the gateway 2024-11-05 to 2025-11-25 and 2026-07-28`;
-    return new StartFailure(text, "Use another version of the server, or another `mcp.protocol`.", { cause: error });
+  return error instanceof RpcFailure ? rpcRefusal(error.error, error) : undefined;
+}
+
+/** The SDK puts an error of the connection into one of its own. */
+function failureBelow(error: unknown, link: ServerLink | undefined): StartFailure | undefined {
+  const data = error instanceof SdkError ? error.data : undefined;
+  const below = typeof data === "object" && data !== null && "cause" in data ? data.cause : undefined;
+  return below instanceof Error && below !== error ? failureOf(below, link) : undefined;
+}
+
+function versionFailure(error: unknown, link: ServerLink | undefined): StartFailure | undefined {
+  if (error instanceof SdkError) {
+    if (error.code !== SdkErrorCode.EraNegotiationFailed) return undefined;
+    const mend = "Set `mcp.protocol` to `auto` or `legacy`.";
+    return new StartFailure("the server does not speak MCP 2026-07-28", mend, { cause: error });
   }
-  if (error instanceof SdkError && error.code === SdkErrorCode.EraNegotiationFailed) {
-    return new StartFailure("the server does not speak MCP 2026-07-28", "Set `mcp.protocol` to `auto` or `legacy`.", {
-      cause: error,
-    });
-  }
-  return new StartFailure("the connection broke off", link === undefined ? "" : LOOK_AT_URL, { cause: error });
+  if (link?.named === undefined) return undefined;
+  const text = `the server speaks MCP ${shown(link.named)}, the gateway 2024-11-05 to 2025-11-25 and 2026-07-28`;
+  return new StartFailure(text, "Use another version of the server, or another `mcp.protocol`.", { cause: error });
+}
+
+function brokenOff(error: unknown): StartFailure {
+  return new StartFailure("the connection broke off", "Look at the server.", { cause: error });
 }
 
 function refusal(error: SdkHttpError): StartFailure {

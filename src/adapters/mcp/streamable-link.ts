@@ -4,12 +4,12 @@ import { GatewayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue, parseJson, stringifyJson } from "../../core/json.ts";
 import { type LinkedSignal, linkSignals } from "../../core/signal.ts";
 import type { ServerSentEvent } from "../shared/sse-parser.ts";
-import { readEvents } from "./event-stream.ts";
+import { readEvents, type StreamState } from "./event-stream.ts";
 import type { ChannelAnswer } from "./http-channel.ts";
 import { ListeningStream } from "./listening-stream.ts";
 import type { RemoteAccess } from "./remote-access.ts";
 import { modernHeaders } from "./request-headers.ts";
-import { type RequestWatch, rpcError, ServerLink } from "./server-link.ts";
+import { type RequestWatch, ServerLink } from "./server-link.ts";
 
 /** How long saying goodbye to a session may take. */
 const GOODBYE_MS = 1_000;
@@ -29,12 +29,6 @@ export interface RemoteLinkOptions {
   readonly clock: Clock;
   /** Most bytes of one message. */
   readonly maxBytes: number;
-}
-
-/** Where reading a stream of events has come to. */
-interface StreamState {
-  lastEventId: string | undefined;
-  retryMs: number | undefined;
 }
 
 /** A server behind streamable HTTP, of all its revisions. */
@@ -177,18 +171,10 @@ export class StreamableLink extends ServerLink {
   /** An answer that refuses: as an error of JSON-RPC where it is one of the request, else by its status. */
   async #refused(answer: ChannelAnswer, { id, watch, message }: SentRequest): Promise<void> {
     const text = await answer.text();
-    const body = jsonOf(text);
-    const error = body !== undefined && isJsonObject(body) ? ownValue(body, "error") : undefined;
-    const of = body !== undefined && isJsonObject(body) ? ownValue(body, "id") : undefined;
     const modern = Object.keys(modernHeaders(message)).length > 0;
-    if (
-      modern &&
-      watch !== undefined &&
-      id !== undefined &&
-      error !== undefined &&
-      (of === undefined || of === null || String(of) === id)
-    ) {
-      this.receive({ jsonrpc: "2.0", id, error: { ...rpcError(error) } as JsonObject }, { watch, bytes: text.length });
+    const error = modern && id !== undefined && watch !== undefined ? errorFor(jsonOf(text), id) : undefined;
+    if (error !== undefined && id !== undefined) {
+      this.receive({ jsonrpc: "2.0", id, error }, { watch, bytes: text.length });
       return;
     }
     throw new SdkHttpError(SdkErrorCode.ClientHttpNotImplemented, `the server answered HTTP ${answer.status}`, {
@@ -320,9 +306,19 @@ function requestId(message: JsonObject): string | undefined {
 }
 
 function answersTo(value: JsonValue, id: string): boolean {
-  return [value]
-    .flat()
-    .some((each) => isJsonObject(each) && !Object.hasOwn(each, "method") && String(ownValue(each, "id")) === id);
+  return [value].flat().some((each) => isJsonObject(each) && !Object.hasOwn(each, "method") && hasId(each, id));
+}
+
+function hasId(message: JsonObject, id: string): boolean {
+  const own = ownValue(message, "id");
+  return (typeof own === "string" || typeof own === "number") && String(own) === id;
+}
+
+/** The error of a body that answers the request; one without an id can be about nothing else. */
+function errorFor(body: JsonValue | undefined, id: string): JsonValue | undefined {
+  if (body === undefined || !isJsonObject(body)) return undefined;
+  const error = ownValue(body, "error");
+  return (ownValue(body, "id") ?? null) === null || hasId(body, id) ? error : undefined;
 }
 
 function jsonOf(text: string): JsonValue | undefined {

@@ -28,34 +28,54 @@ export interface RawList {
  * servers never stop. Fails as a whole where one page does.
  */
 export async function allPages(ask: AskPage): Promise<RawList> {
-  const byName = new Map<string, JsonValue>();
-  const nameless: JsonValue[] = [];
-  const cursors = new Set<string>();
-  const done = (note?: string): RawList => ({
-    tools: [...byName.values(), ...nameless],
-    notes: note === undefined ? [] : [note],
-  });
-  let cursor: string | undefined;
-  for (let pages = 1; ; pages += 1) {
-    const page = await ask(cursor);
-    const before = byName.size;
-    const tools = isJsonObject(page) ? ownValue(page, "tools") : undefined;
-    if (!isJsonArray(tools)) return done("the server's list of tools is no list; what came before it is kept");
-    for (const tool of tools) {
-      const name = isJsonObject(tool) ? ownValue(tool, "name") : undefined;
-      if (typeof name !== "string") nameless.push(tool);
-      else if (!byName.has(name)) byName.set(name, tool);
-    }
-    const next = isJsonObject(page) ? ownValue(page, "nextCursor") : undefined;
-    if (typeof next !== "string" || next === "") return done();
-    if (cursors.has(next)) return done("the server's list of tools leads round in a circle; it was read once");
-    if (byName.size === before)
-      return done("a page of the server's list of tools had nothing new; the rest was not read");
-    if (pages >= MAX_PAGES || byName.size >= MAX_TOOLS) {
-      return done(`the server's list of tools does not end; the first ${byName.size} are kept`);
-    }
-    cursors.add(next);
+  const pages = new Pages();
+  for (let cursor: string | undefined; ; ) {
+    const next = pages.take(await ask(cursor));
+    if (next === undefined) return pages.list;
     cursor = next;
+  }
+}
+
+class Pages {
+  readonly #byName = new Map<string, JsonValue>();
+  readonly #nameless: JsonValue[] = [];
+  readonly #cursors = new Set<string>();
+  #note: string | undefined;
+
+  get list(): RawList {
+    return {
+      tools: [...this.#byName.values(), ...this.#nameless],
+      notes: this.#note === undefined ? [] : [this.#note],
+    };
+  }
+
+  /** Takes a page in; gives the cursor of the next one that is to be read. */
+  take(page: JsonValue): string | undefined {
+    const before = this.#byName.size;
+    const fields = isJsonObject(page) ? page : {};
+    const tools = ownValue(fields, "tools");
+    if (!isJsonArray(tools)) return this.#end("the server's list of tools is no list; what came before it is kept");
+    for (const tool of tools) this.#add(tool);
+    const next = ownValue(fields, "nextCursor");
+    if (typeof next !== "string" || next === "") return undefined;
+    if (this.#cursors.has(next))
+      return this.#end("the server's list of tools leads round in a circle; it was read once");
+    if (this.#byName.size === before) {
+      return this.#end("a page of the server's list of tools had nothing new; the rest was not read");
+    }
+    this.#cursors.add(next);
+    if (this.#cursors.size < MAX_PAGES && this.#byName.size < MAX_TOOLS) return next;
+    return this.#end(`the server's list of tools does not end; the first ${this.#byName.size} are kept`);
+  }
+
+  #add(tool: JsonValue): void {
+    const name = isJsonObject(tool) ? ownValue(tool, "name") : undefined;
+    if (typeof name !== "string") this.#nameless.push(tool);
+    else if (!this.#byName.has(name)) this.#byName.set(name, tool);
+  }
+
+  #end(note: string): undefined {
+    this.#note = note;
   }
 }
 

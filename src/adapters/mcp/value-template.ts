@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
-import type { McpChecker } from "./configure.ts";
+import type { McpChecker } from "./mcp-checker.ts";
 import type { NamedValue, ValueTemplate } from "./mcp-config.ts";
 
 /** The named values of a map of the block: texts with `${VARIABLE}`, or `{ secret_ref: NAME }`. */
