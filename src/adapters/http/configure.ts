@@ -40,7 +40,8 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const bodies = new BodyConfiguration(checker, method);
   const body = bodies.body();
   const contentType = bodies.contentType(body);
-  const unnamed = Object.keys(checker.params).filter((name) => !checker.named.has(name));
+  const params = Object.keys(checker.params);
+  const unnamed = params.filter((name) => !checker.named.has(name));
   const queryNames = new Set(queryNamesOf([...(endpoint?.query ?? []), ...query], queryStyle));
   claimQuery(checker, auth, queryNames);
   const rest = bodies.rest(body, unnamed);
@@ -52,6 +53,8 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   checker.warnings.push(...literalCredentialNotes(literals));
   const { issues, warnings } = checker;
   if (endpoint === undefined || issues.length > 0) return { ok: false, issues };
+  const sent = splitHeaders(headers, checker.headerNames, acceptOf(tool, settings));
+  const nullable = params.filter((name) => allowsNull(ownValue(checker.params, name) ?? true));
   const config: HttpConfig = {
     tool,
     settings,
@@ -60,8 +63,10 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     query,
     inUrl: paramsInUrl(endpoint, query),
     queryStyle,
-    queryNames,
-    ...splitHeaders(headers, checker.headerNames, acceptOf(tool, settings)),
+    queryNames: sharedSet(queryNames),
+    fixedHeaders: sent.fixedHeaders,
+    headers: sent.headers,
+    hasContentType: sent.hasContentType,
     body,
     contentType,
     auth,
@@ -72,15 +77,20 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     pool: poolLimits(keys, settings.pool),
     rest,
     hasRest: unnamed.length > 0,
-    named: checker.named,
-    keepsNull: new Set(
-      Object.keys(checker.params).filter((name) => allowsNull(ownValue(checker.params, name) ?? true)),
-    ),
+    named: sharedSet(checker.named),
+    keepsNull: nullable.length === 0 ? NO_NAMES : new Set(nullable),
     readOnly: tool.hints.readOnly ?? (method === "GET" || method === "HEAD"),
     literals: literals.map(({ value }) => value),
     declared: keys,
   };
   return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin };
+}
+
+/** Thousands of tools have the same nothing. */
+const NO_NAMES: ReadonlySet<string> = new Set();
+
+function sharedSet(names: ReadonlySet<string>): ReadonlySet<string> {
+  return names.size === 0 ? NO_NAMES : names;
 }
 
 function paramsInUrl({ path, query }: Endpoint, pairs: readonly QueryPair[]): readonly string[] {
@@ -170,6 +180,7 @@ function checkQueryRest(
 }
 
 function checkAllowPrivate(checker: DeclarationChecker, { origin }: Endpoint, reach: PrivateReach): void {
+  if (reach === "all" && ownValue(checker.keys, "allow_private") === undefined) return;
   const { host } = socketTarget(origin);
   checkReach(checker, host, reach);
   if (ownValue(checker.keys, "allow_private") === undefined || !isFixedHost(host)) return;
@@ -194,8 +205,12 @@ function checkReach(checker: DeclarationChecker, host: string, reach: PrivateRea
 
 /** What is declared alone must leave room for a request that can be sent. */
 function checkUrlLength(checker: DeclarationChecker, { path, query }: Endpoint, pairs: readonly QueryPair[]): void {
-  const pieces = [...path, ...query, ...pairs].flatMap((piece) => (typeof piece === "string" ? piece : piece.parts));
-  if (pieces.filter(isText).join("&").length <= MAX_TARGET_BYTES) return;
+  let length = -1;
+  for (const piece of [...path, ...query, ...pairs]) {
+    const parts = typeof piece === "string" ? [piece] : piece.parts;
+    for (const part of parts) if (isText(part)) length += part.length + 1;
+  }
+  if (length <= MAX_TARGET_BYTES) return;
   checker.issue("/endpoint", `is too long: path and query take at most ${MAX_TARGET_BYTES} bytes, encoded`);
 }
 

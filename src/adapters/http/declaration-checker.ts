@@ -23,6 +23,7 @@ export class DeclarationChecker extends TemplateChecker {
       return [];
     }
     this.refer(parsed.parts, pointer);
+    if (!text.includes("$")) return parsed.parts;
     for (const [mark, name = ""] of text.matchAll(/\$([\p{L}_][\p{L}\p{N}_]*)/gu)) {
       if (!Object.hasOwn(this.params, name)) continue;
       const message = `\`${mark}\` is sent as it stands: \`$\` has a meaning in bodies only; write \`{${name}}\``;

@@ -45,7 +45,8 @@ function holdsParam(text: string): boolean {
 
 function inEndpoint(keys: JsonObject): LiteralCredential[] {
   const endpoint = ownValue(keys, "endpoint");
-  const [, query = ""] = typeof endpoint === "string" ? endpoint.split(/[?#]/) : [];
+  if (typeof endpoint !== "string" || !endpoint.includes("=")) return [];
+  const [, query = ""] = endpoint.split(/[?#]/);
   return query.split("&").flatMap((pair) => {
     const [name = "", ...rest] = pair.split("=");
     return literal({ pointer: "/endpoint", place: `query parameter \`${name}\``, value: rest.join("=") }, () =>

@@ -38,22 +38,21 @@ export type CompiledEndpoint =
   | { readonly ok: true; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly problem: string };
 
-const URL_PARTS =
-  /^(?:(?<scheme>[^/?#]*:)\/\/(?<authority>[^/?#]*))?(?<path>[^?#]*)(?:\?(?<query>[^#]*))?(?<fragment>#.*)?$/s;
+/** Scheme, authority, path, query and fragment. */
+const URL_PARTS = /^(?:([^/?#]*:)\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
 const FIXED_HOST = "scheme, host and port must be fixed text: an argument must not choose where a request goes";
 
 /** Compiles an endpoint. Literal parts stay as declared, but for characters that a URL cannot hold. */
 export function compileEndpoint(text: string): CompiledEndpoint {
-  const { scheme = "", authority = "", path = "", query = "", fragment } = URL_PARTS.exec(text)?.groups ?? {};
-  const wrong = /^[^/?#]*\{/.test(text) ? FIXED_HOST : originProblem(scheme, authority);
-  if (wrong !== undefined) return problem(wrong);
+  const [, scheme = "", authority = "", path = "", query = "", fragment] = URL_PARTS.exec(text) ?? [];
+  const origin = /^[^/?#]*\{/.test(text) ? problem(FIXED_HOST) : originOf(scheme, authority);
+  if (typeof origin !== "string") return origin;
   if (fragment !== undefined) return problem("must not have a fragment (`#…`): it is never sent");
   const compiledPath = compilePath(path);
   if (!compiledPath.ok) return compiledPath;
   const compiledQuery = compileQuery(query);
   if (!compiledQuery.ok) return compiledQuery;
-  const { origin } = new URL(`${scheme}//${authority}`);
   return { ok: true, endpoint: { origin, path: compiledPath.pieces, query: compiledQuery.pairs } };
 }
 
@@ -95,6 +94,7 @@ export function fillQuery(pairs: readonly (string | QueryPair)[], args: JsonObje
 
 /** Names in a query, decoded; in `brackets` style `a[]` is the list `a`. */
 export function queryNamesOf(pairs: readonly (string | QueryPair)[], style: QueryStyle): ReadonlySet<string> {
+  if (pairs.length === 0) return new Set();
   const text = pairs.map((pair) => (typeof pair === "string" ? pair : `${pair.name}=`)).join("&");
   const names = [...new URLSearchParams(text).keys()];
   return new Set(style === "brackets" ? names.map((name) => name.replace(/\[\]$/, "")) : names);
@@ -126,20 +126,25 @@ function mixedValue(pair: QueryPair, args: JsonObject): string {
   return `&${pair.name}=${text}`;
 }
 
-function originProblem(scheme: string, authority: string): string | undefined {
-  if (authority.includes("{")) return FIXED_HOST;
-  if (!/^https?:$/i.test(scheme)) return "must be an absolute URL that begins with http:// or https://";
-  if (authority.includes("@")) return "must not hold credentials; put the secret's name into `auth.secret_ref`";
-  return URL.canParse(`${scheme}//${authority}`) ? undefined : `\`${authority}\` is no host with an optional port`;
+function originOf(scheme: string, authority: string): string | Problem {
+  if (authority.includes("{")) return problem(FIXED_HOST);
+  if (!/^https?:$/i.test(scheme)) return problem("must be an absolute URL that begins with http:// or https://");
+  if (authority.includes("@"))
+    return problem("must not hold credentials; put the secret's name into `auth.secret_ref`");
+  const url = `${scheme}//${authority}`;
+  return URL.parse(url)?.origin ?? problem(`\`${authority}\` is no host with an optional port`);
 }
 
-function problem(text: string): { readonly ok: false; readonly problem: string } {
+interface Problem {
+  readonly ok: false;
+  readonly problem: string;
+}
+
+function problem(text: string): Problem {
   return { ok: false, problem: text };
 }
 
-type CompiledPath =
-  | { readonly ok: true; readonly pieces: readonly (string | Segment)[] }
-  | { readonly ok: false; readonly problem: string };
+type CompiledPath = { readonly ok: true; readonly pieces: readonly (string | Segment)[] } | Problem;
 
 function compilePath(text: string): CompiledPath {
   const parsed = parseBraces(text);
@@ -175,9 +180,7 @@ function splitSegments(path: TextTemplate): TextTemplate[] {
   return segments;
 }
 
-type CompiledQuery =
-  | { readonly ok: true; readonly pairs: readonly (string | QueryPair)[] }
-  | { readonly ok: false; readonly problem: string };
+type CompiledQuery = { readonly ok: true; readonly pairs: readonly (string | QueryPair)[] } | Problem;
 
 function compileQuery(text: string): CompiledQuery {
   const pairs: (string | QueryPair)[] = [];

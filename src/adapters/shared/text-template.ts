@@ -36,6 +36,7 @@ export function parseDollars(text: string): ParsedTemplate {
 }
 
 function parse(text: string, marks: RegExp, literalOf: (mark: string) => string | undefined): ParsedTemplate {
+  if (!/[{}$]/.test(text)) return { ok: true, parts: text === "" ? [] : [text] };
   const parts: (string | Reference)[] = [];
   let literal = "";
   let from = 0;
