@@ -17,6 +17,9 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** Control characters other than tab and line ends; a CR that no LF follows; byte order marks; halves of characters. */
 const BAD_SIGN = /(?![\t\n\r\u0085])\p{Cc}|\r(?!\n)|[\ufeff\p{Surrogate}]/gu;
 
+/** Whatever may be one of them, or half of a whole character: what most texts hold none of is found out sooner. */
+const MAYBE_BAD_SIGN = /[^\t\n -~\u00a0-\ud7ff\ue000-\ufefe\uff00-\uffff]/;
+
 /** Outcome of reading a document: all problems of its text, or the document. */
 export type DocumentOutcome =
   | { readonly ok: true; readonly document: SourceDocument }
@@ -86,6 +89,7 @@ function badLength(text: string): Finding[] | undefined {
 
 function badSigns(text: string): Finding[] {
   const findings: Finding[] = [];
+  if (!MAYBE_BAD_SIGN.test(text)) return findings;
   for (const { 0: sign, index: offset } of text.matchAll(BAD_SIGN)) {
     findings.push({ offset, message: badSign(sign) });
     if (findings.length === MAX_PROBLEMS) break;

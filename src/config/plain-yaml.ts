@@ -8,8 +8,8 @@ const MAX_VALUES = 20_000;
 /** Deepest nesting that is read here. */
 const MAX_DEPTH = 32;
 
-/** A key with its colon. */
-const KEY = /([A-Za-z_][\w.-]{0,99}):(?=[ \n]|$)/y;
+/** Most characters of a key. */
+const MAX_KEY = 100;
 
 /** What a plain scalar begins with here: no sign that means something else, and a `-` only before a letter or digit. */
 const PLAIN_START = /[^\s\-?:,[\]{}#&*!|>'"%@`]|-\w/y;
@@ -40,6 +40,7 @@ const WORDS: ReadonlyMap<string, boolean | null> = new Map([
   ["~", null],
 ]);
 const MAYBE_WORD = /^(?:true|false|null)$/i;
+const PLAIN_WORD = /^[A-EG-MO-SU-Za-eg-mo-su-z]/;
 
 /** The reader's place in the text. */
 interface Cursor {
@@ -61,7 +62,7 @@ interface Cursor {
  * or quoted scalar, anchors, tags, unusual keys and numbers, anything that takes a second look.
  */
 export function readPlainYaml(text: string): SourceNode | undefined {
-  if (/[\t\r]/.test(text)) return undefined;
+  if (text.includes("\t") || text.includes("\r")) return undefined;
   const cursor: Cursor = { text, at: 0, indent: 0, depth: 0, values: 0 };
   toContent(cursor);
   if (cursor.indent !== 0) return undefined;
@@ -94,9 +95,10 @@ function readMapping(cursor: Cursor, indent: number): SourceNode | undefined {
   const members = new Map<string, SourceMember>();
   do {
     const keyOffset = cursor.at;
-    const name = take(KEY, cursor)?.[1];
-    if (name === undefined || members.has(name)) return undefined;
-    const node = nested(cursor, () => readMember(cursor, indent));
+    const name = takeKey(cursor);
+    if (name === undefined || members.has(name) || !enter(cursor)) return undefined;
+    const node = readMember(cursor, indent);
+    cursor.depth--;
     if (node === undefined) return undefined;
     members.set(name, { keyOffset, node });
   } while (cursor.indent === indent);
@@ -123,7 +125,9 @@ function readList(cursor: Cursor, indent: number): SourceNode | undefined {
     cursor.at++;
     skipSpaces(cursor);
     const column = cursor.at - lineStart;
-    const node = nested(cursor, () => (isKey(cursor) ? readMapping(cursor, column) : readInline(cursor)));
+    if (!enter(cursor)) return undefined;
+    const node = keyEnd(cursor) < 0 ? readInline(cursor) : readMapping(cursor, column);
+    cursor.depth--;
     if (node === undefined) return undefined;
     items.push(node);
   } while (cursor.indent === indent && isEntry(cursor));
@@ -160,8 +164,19 @@ function endScalar(cursor: Cursor, offset: number, value: JsonValue, source?: st
   return end === undefined ? undefined : scalarNode(value, offset, source, end.comment);
 }
 
+interface LineEnd {
+  readonly comment: string | undefined;
+}
+
+const NO_COMMENT: LineEnd = { comment: undefined };
+
 /** `undefined` where more stands on the line. */
-function endLine(cursor: Cursor): { readonly comment: string | undefined } | undefined {
+function endLine(cursor: Cursor): LineEnd | undefined {
+  if (cursor.text[cursor.at] === "\n") {
+    cursor.at++;
+    toContent(cursor);
+    return NO_COMMENT;
+  }
   const found = take(LINE_END, cursor);
   if (found === undefined) return undefined;
   toContent(cursor);
@@ -207,12 +222,19 @@ function readFlow(cursor: Cursor): SourceNode | undefined {
   return cursor.text[cursor.at] === "{" ? readFlowMapping(cursor) : readFlowList(cursor);
 }
 
+function readNestedFlow(cursor: Cursor): SourceNode | undefined {
+  if (!enter(cursor)) return undefined;
+  const node = readFlow(cursor);
+  cursor.depth--;
+  return node;
+}
+
 function readFlowMapping(cursor: Cursor): SourceNode | undefined {
   const offset = cursor.at;
   const members = new Map<string, SourceMember>();
   const whole = readEntries(cursor, "}", () => {
     const keyOffset = cursor.at;
-    const name = take(KEY, cursor)?.[1];
+    const name = takeKey(cursor);
     skipSpaces(cursor);
     if (name === undefined || members.has(name)) return false;
     const node = readFlowValue(cursor);
@@ -253,7 +275,7 @@ function readFlowValue(cursor: Cursor): SourceNode | undefined {
   const { text, at } = cursor;
   const sign = text[at];
   if (++cursor.values > MAX_VALUES) return undefined;
-  if (sign === "{" || sign === "[") return nested(cursor, () => readFlow(cursor));
+  if (sign === "{" || sign === "[") return readNestedFlow(cursor);
   if (sign === '"' || sign === "'") {
     const value = readQuoted(cursor);
     return value === undefined ? undefined : scalarNode(value, at);
@@ -281,18 +303,19 @@ function isPlain(source: string, text: string, at: number): boolean {
 
 /** The value of a plain scalar by the core schema; `undefined` for what may be a number or word of another form. */
 function plainValue(source: string): JsonValue | undefined {
+  // As most do: begins with a letter that neither a number nor a word of the schema begins with.
+  if (PLAIN_WORD.test(source)) return source;
   const word = WORDS.get(source);
   if (word !== undefined) return word;
   if (INTEGER.test(source) || DECIMAL.test(source)) return Number(source);
   return MAYBE_NUMBER.test(source) || MAYBE_WORD.test(source) ? undefined : source;
 }
 
-function nested<T>(cursor: Cursor, read: () => T | undefined): T | undefined {
-  if (cursor.depth === MAX_DEPTH || ++cursor.values > MAX_VALUES) return undefined;
+/** Counts a level and a value in; false where that is one too many. Who enters leaves by `depth--`. */
+function enter(cursor: Cursor): boolean {
+  if (cursor.depth === MAX_DEPTH || ++cursor.values > MAX_VALUES) return false;
   cursor.depth++;
-  const made = read();
-  cursor.depth--;
-  return made;
+  return true;
 }
 
 /** Whether a list entry begins at the place. */
@@ -300,9 +323,29 @@ function isEntry({ text, at }: Cursor): boolean {
   return text[at] === "-" && text[at + 1] === " ";
 }
 
-function isKey({ text, at }: Cursor): boolean {
-  KEY.lastIndex = at;
-  return KEY.test(text);
+/** Where a key ends whose colon a space or the end of the line follows; -1 where none begins at the place. */
+function keyEnd({ text, at }: Cursor): number {
+  const limit = Math.min(text.length, at + MAX_KEY);
+  let end = at;
+  while (end < limit && isKeySign(text.charCodeAt(end), end === at)) end++;
+  if (end === at || text[end] !== ":") return -1;
+  const next = text[end + 1];
+  return next === " " || next === "\n" || next === undefined ? end : -1;
+}
+
+/** Letters and `_`; behind the first also digits, dots and `-`. */
+function isKeySign(code: number, first: boolean): boolean {
+  if ((code >= 97 && code <= 122) || (code >= 65 && code <= 90) || code === 95) return true;
+  return !first && ((code >= 48 && code <= 57) || code === 45 || code === 46);
+}
+
+/** A key at the place, and goes on behind its colon. */
+function takeKey(cursor: Cursor): string | undefined {
+  const end = keyEnd(cursor);
+  if (end < 0) return undefined;
+  const name = cursor.text.slice(cursor.at, end);
+  cursor.at = end + 1;
+  return name;
 }
 
 /** What a pattern matches at the place, and goes on behind it. */

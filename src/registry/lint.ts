@@ -7,9 +7,6 @@ import type { DeclaredTool } from "../core/tool.ts";
 /** Words a description needs at least; a Chinese, Japanese or Korean character counts as half a word. */
 const LEAST_WORDS = 4;
 
-/** Characters that are looked at first. */
-const BEGINNING = 64;
-
 /**
  * Notes on what a model will make of a tool: they break nothing. A model chooses a tool by its name and description
  * alone, and reads all of a result that no `data_field` narrows.
@@ -58,9 +55,31 @@ function lintResult(rules: ResultRules, document: SourceDocument): ConfigIssue[]
   return [...notes, { pointer: "/result/success_field", message }];
 }
 
-/** Whether a text has words enough; as a rule its beginning has. */
+/** Whether a text has words enough; as a rule that shows at first sight. */
 function hasWords(text: string): boolean {
-  return countWords(text.slice(0, BEGINNING)) >= LEAST_WORDS || countWords(text) >= LEAST_WORDS;
+  return seenWords(text) >= LEAST_WORDS || countWords(text) >= LEAST_WORDS;
+}
+
+/** At most as many words as {@link countWords} finds: those of plain letters in the beginning of a text. */
+function seenWords(text: string): number {
+  let words = 0;
+  let before = " ";
+  for (let i = 0; i < text.length && words < LEAST_WORDS; i++) {
+    const sign = text.charAt(i);
+    if (isIdeograph(sign)) words += 0.5;
+    else if (isPlainLetter(sign) && before < "\x80" && !isPlainLetter(before)) words += 1;
+    before = sign;
+  }
+  return words;
+}
+
+function isPlainLetter(sign: string): boolean {
+  return (sign >= "a" && sign <= "z") || (sign >= "A" && sign <= "Z") || (sign >= "0" && sign <= "9");
+}
+
+/** Of the block of the common ones. */
+function isIdeograph(sign: string): boolean {
+  return sign >= "\u4e00" && sign <= "\u9fff";
 }
 
 function countWords(text: string): number {
@@ -73,12 +92,13 @@ function countWords(text: string): number {
 }
 
 function saysOnlyName(name: string, description: string): boolean {
+  const first = description.charAt(0);
   // Nearly always the first letter tells.
-  return firstLetter(name) === firstLetter(description) && letters(name) === letters(description);
-}
-
-function firstLetter(text: string): string {
-  return (/[\p{L}\p{N}]/u.exec(text)?.[0] ?? "").toLowerCase();
+  if (isIdeograph(first)) return false;
+  if (isPlainLetter(first) && isPlainLetter(name.charAt(0)) && first.toLowerCase() !== name.charAt(0).toLowerCase()) {
+    return false;
+  }
+  return letters(name) === letters(description);
 }
 
 function letters(text: string): string {

@@ -3,7 +3,7 @@ import type { SourceDocument } from "../config/source-document.ts";
 import { keyText } from "../config/wording.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import { isJsonObject, ownValue } from "../core/json.ts";
 import { checkSchemaValues } from "./schema-checks.ts";
 import { readSchemaScalars } from "./schema-scalars.ts";
 
@@ -46,12 +46,12 @@ export function readParams(params: readonly JsonValue[], document: SourceDocumen
   const required: string[] = [];
   params.forEach((param, i) => {
     if (!isJsonObject(param)) return;
-    const pointer = jsonPointer(["params", i]);
+    const pointer = `/params/${i}`;
     const name = ownText(param, "name");
     const earlier = places.get(name);
     if (earlier !== undefined) issues.push(declaredTwice(document, name, earlier, pointer));
     places.set(name, pointer);
-    issues.push(...idleKeys(param, name, pointer));
+    addIdleKeys(issues, param, pointer);
     const schema = readSchemaScalars(paramSchema(param), document.scalarSource, ["params", i]);
     issues.push(...checkSchemaValues(schema, pointer, false));
     properties.set(name, schema);
@@ -86,16 +86,15 @@ function paramSchema(param: JsonObject): JsonObject {
   return schema;
 }
 
-/** Keys without effect on the parameter's type. */
-function idleKeys(param: JsonObject, name: string, pointer: string): ConfigIssue[] {
+/** Finds keys without effect on the parameter's type. */
+function addIdleKeys(issues: ConfigIssue[], param: JsonObject, pointer: string): void {
   const type = ownText(param, "type");
-  const issues: ConfigIssue[] = [];
   for (const [key, types] of KEYWORDS) {
     if (!Object.hasOwn(param, key) || types.includes(type)) continue;
-    const message = `parameter ${keyText(name)}: \`${key}\` has no effect on type ${type}: remove it`;
+    const name = keyText(ownText(param, "name"));
+    const message = `parameter ${name}: \`${key}\` has no effect on type ${type}: remove it`;
     issues.push({ pointer: `${pointer}/${key}`, message });
   }
-  return issues;
 }
 
 function declaredTwice(document: SourceDocument, name: string, first: string, second: string): ConfigIssue {
