@@ -167,7 +167,8 @@ export class ToolTable {
     const now = this.#clock.now();
     const name = declaration.tool.name;
     const earlier = prior?.name === name ? prior : undefined;
-    const same = earlier?.declaration.digest === declaration.digest ? earlier : undefined;
+    // A digest takes work, so it is asked for where there are two to compare.
+    const same = earlier !== undefined && earlier.declaration.digest === declaration.digest ? earlier : undefined;
     const times = update.times ?? {
       createTimeMs: earlier?.createTimeMs ?? now,
       updateTimeMs: same?.updateTimeMs ?? now,
@@ -363,5 +364,6 @@ function effectOf(
 function readyVersion(claim: Claim, served: Served | undefined): Served | undefined {
   if (!claim.declaration.tool.enabled) return { claim, open: undefined };
   const open = served?.open;
-  return open?.declaration.digest === claim.declaration.digest ? { claim, open } : undefined;
+  if (open === undefined) return undefined;
+  return open.declaration.digest === claim.declaration.digest ? { claim, open } : undefined;
 }

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { WireType } from "@bufbuild/protobuf/wire";
+import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import {
   type ListRequest,
   type ListResponse,
@@ -19,6 +19,8 @@ const MAX_PAGE_SIZE = 1000;
 const MAX_PAGE_BYTES = 3 * 1024 * 1024;
 /** Number of `ListResponse.tools`. */
 const TOOLS_FIELD = ListResponseSchema.field.tools.number;
+/** What stands before each of them in a response. */
+const TOOLS_TAG = new BinaryWriter().tag(TOOLS_FIELD, WireType.LengthDelimited).finish();
 
 /** What listing takes. */
 export interface ListDeps {
@@ -35,33 +37,55 @@ export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: L
   const size = pageSize(request.pageSize);
   const listing = registry.list(rpc.principal);
   const page: ToolView[] = [];
+  const encoded: Uint8Array[] = [];
   let bytes = 0;
   let next = "";
   for (let i = after === undefined ? 0 : firstAfter(listing.tools, after); i < listing.tools.length; i++) {
-    const view = listing.tools[i];
-    if (view === undefined || !selection.matches(view)) continue;
-    bytes += tools.delimited(view, omitSchemas).byteLength;
+    const tool = listing.tools[i];
+    if (tool === undefined) continue;
+    // Asked once: to find out whether a tool is available takes longer than to copy it.
+    const view: ToolView = { definition: tool.definition, availability: tool.availability };
+    if (!selection.matches(view)) continue;
+    const message = tools.delimited(view, omitSchemas);
+    bytes += message.byteLength;
     const last = page.at(-1);
     if (last !== undefined && (page.length === size || bytes > MAX_PAGE_BYTES)) {
       next = pageToken(last.definition.name, scope);
       break;
     }
     page.push(view);
+    encoded.push(message);
   }
   const response = create(ListResponseSchema, {
     nextPageToken: next,
     revision: BigInt(listing.revision),
     problems: after === undefined ? encodeProblems(listing.problems) : [],
   });
-  if (rpc.binary) {
-    // Fields that protobuf does not know are written as they stand, so the tools are neither made nor encoded again.
-    response.$unknown = page.map((view) => ({
-      no: TOOLS_FIELD,
-      wireType: WireType.LengthDelimited,
-      data: tools.delimited(view, omitSchemas),
-    }));
-  } else response.tools = page.map((view) => tools.message(view, omitSchemas));
+  if (!rpc.binary) response.tools = page.map((view) => tools.message(view, omitSchemas));
+  else if (encoded.length > 0) {
+    // A field that protobuf does not know is written as it stands, so the tools are neither made nor encoded again.
+    response.$unknown = [{ no: TOOLS_FIELD, wireType: WireType.LengthDelimited, data: joined(encoded) }];
+  }
   return response;
+}
+
+/**
+ * All messages of the field as the data of one, with the tags between them: the writer copies its buffer again and again
+ * where it grows field by field.
+ */
+function joined(messages: readonly Uint8Array[]): Uint8Array {
+  const tags = (messages.length - 1) * TOOLS_TAG.byteLength;
+  const bytes = Buffer.allocUnsafe(messages.reduce((sum, message) => sum + message.byteLength, tags));
+  let at = 0;
+  for (const message of messages) {
+    if (at > 0) {
+      bytes.set(TOOLS_TAG, at);
+      at += TOOLS_TAG.byteLength;
+    }
+    bytes.set(message, at);
+    at += message.byteLength;
+  }
+  return bytes;
 }
 
 function pageSize(asked: number): number {

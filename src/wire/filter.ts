@@ -75,12 +75,15 @@ function refuseTooMany(field: string, count: number): void {
   }
 }
 
+const NO_WORDS: ReadonlySet<string> = new Set();
+
 /** Numbers of an enum as the words of core. */
 function words<W extends string>(
   field: string,
   numbers: readonly number[],
   table: Readonly<Record<W, number>>,
 ): ReadonlySet<string> {
+  if (numbers.length === 0) return NO_WORDS;
   const byNumber = new Map(Object.entries<number>(table).map(([word, number]) => [number, word]));
   const found = new Set<string>();
   for (const number of numbers) {
