@@ -36,7 +36,7 @@ export async function toolArguments(
   schema: () => Promise<JsonObject>,
   readStdin: () => Promise<string>,
 ): Promise<JsonObject> {
-  const base = given.json === undefined ? {} : parseObject(await jsonText(given.json, readStdin));
+  const base = given.json === undefined ? {} : parseObject(await jsonText(given.json, "--json", readStdin));
   if (given.params.length === 0) return base;
   const inputSchema = await schema();
   const params = new Map<string, JsonValue>();
@@ -97,9 +97,10 @@ async function valueText(value: string, option: string): Promise<string> {
   return value.startsWith("@") ? fileText(value.slice(1), option) : value;
 }
 
-async function jsonText(json: string, readStdin: () => Promise<string>): Promise<string> {
+/** JSON text of an option: as it stands, of `@file`, or for `-` of stdin. @throws CliError when it cannot be read. */
+export async function jsonText(json: string, option: string, readStdin: () => Promise<string>): Promise<string> {
   if (json === "-") return readStdin();
-  return json.startsWith("@") ? fileText(json.slice(1), "--json") : json;
+  return json.startsWith("@") ? fileText(json.slice(1), option) : json;
 }
 
 function parseObject(text: string): JsonObject {

@@ -17,6 +17,8 @@ export const EXIT = {
   denied: 7,
   /** The gateway refused to change or run the tool as it stands: declaration, name, version, state, limits. */
   refused: 8,
+  /** The tool asks for input before it can go on. */
+  needsInput: 9,
   internal: 70,
   /** Ctrl-C: 128 + SIGINT. */
   interrupted: 130,
@@ -64,6 +66,7 @@ const BY_REASON: Readonly<Record<GatewayReason | Exclude<ClientReason, "RPC_FAIL
   LEDGER_FULL: EXIT.refused,
   CALL_NOT_FOUND: EXIT.notFound,
   RESUME_EXPIRED: EXIT.notFound,
+  CONTINUATION_NOT_FOUND: EXIT.notFound,
   STORE_FAILED: EXIT.internal,
   REGISTRY_FULL: EXIT.refused,
   INTERNAL: EXIT.internal,

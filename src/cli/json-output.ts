@@ -12,6 +12,7 @@ import {
   type ResultNotice,
   type Tool,
   type ToolFailure,
+  type ToolResult,
 } from "../../clients/typescript/src/index.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../core/json.ts";
 import { deliveryWord, kindWord, stateWord, truncationWord } from "./words.ts";
@@ -67,14 +68,8 @@ export function outcomeJson(outcome: CallOutcome): JsonObject {
     ...(result?.structuredJson === undefined ? {} : { structured: parseJson(result.structuredJson) }),
     content: (result?.content ?? []).flatMap(contentJson),
     ...noticesJson(result?.notices ?? []),
-    ...(truncation === undefined
-      ? {}
-      : {
-          truncation: {
-            mode: truncationWord(truncation.mode),
-            ...(truncation.originalLength === undefined ? {} : { originalLength: truncation.originalLength }),
-          },
-        }),
+    ...(outcome.needsInput === undefined ? {} : { needsInput: { ...outcome.needsInput } }),
+    ...(truncation === undefined ? {} : { truncation: truncationJson(truncation) }),
     stats: { attempts: outcome.attempts, effect: outcome.effect, totalMs: outcome.totalMs, queuedMs: outcome.queuedMs },
     ...(explanation === undefined ? {} : { explanation: explanationJson(explanation) }),
   };
@@ -122,6 +117,10 @@ function explanationJson(explanation: CallExplanation): JsonValue {
     responseHeaders: exchange.responseHeaders.map(({ name, value }) => ({ name, value })),
     ...(exchange.firstByte === undefined ? {} : { firstByteMs: durationMs(exchange.firstByte) }),
   }));
+}
+
+function truncationJson({ mode, originalLength }: NonNullable<ToolResult["truncation"]>): JsonObject {
+  return { mode: truncationWord(mode), ...(originalLength === undefined ? {} : { originalLength }) };
 }
 
 function failureJson({ reason, message, retryable, upstreamCode, origin }: ToolFailure): JsonObject {

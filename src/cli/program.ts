@@ -71,7 +71,7 @@ export function createProgram(parts: ProgramParts): Command {
     .addHelpText(
       "after",
       "\nExit codes: 0 done, 1 the tool failed, 2 wrong usage or arguments, 3 not found, 4 no gateway,\n" +
-        "5 upstream or network, 6 out of time, 7 secret or credential, 8 refused, 70 internal, 130 interrupted.",
+        "5 upstream or network, 6 out of time, 7 secret or credential, 8 refused, 9 the tool asks for input,\n70 internal, 130 interrupted.",
     );
   const tool = program.command("tool").description("register, list and call tools");
   addList(tool, actions);
@@ -124,6 +124,8 @@ function addCall(tool: Command, actions: Actions): void {
     .option("--stream", "print output as it appears")
     .option("--explain", "also print the upstream's address, headers and status")
     .option("--validate-only", "check the call but do not reach the upstream")
+    .option("--continue <state>", "go on with a call whose tool asked for input; needs --input")
+    .option("--input <json>", "the answers by id, as one JSON object; @file reads it, - reads stdin")
     .option("--timeout <duration>", "longest time, such as 10s or 1m30s", duration)
     .option(
       "--request-id <key>",

@@ -1,6 +1,12 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { CallExplanation, CallOutcome, Content, UpstreamExchange } from "../../clients/typescript/src/index.ts";
-import { parseJson, stringifyJson } from "../core/json.ts";
+import type {
+  CallExplanation,
+  CallOutcome,
+  Content,
+  NeededInput,
+  UpstreamExchange,
+} from "../../clients/typescript/src/index.ts";
+import { isJsonObject, type JsonValue, ownValue, parseJson, stringifyJson } from "../core/json.ts";
 import { durationWords } from "./durations.ts";
 import { type Output, plain } from "./terminal.ts";
 import { truncationWord } from "./words.ts";
@@ -63,6 +69,40 @@ export function printVerdict(outcome: CallOutcome, err: Output): void {
   err.line(
     `${err.paint("red", "failed:")} ${err.paint("bold", plain(failure.reason))}${code} ${plain(failure.message)}${again}`,
   );
+}
+
+/** Prints what a tool asks for, and how to answer. */
+export function printNeededInput({ state, requests, expiresInMs }: NeededInput, err: Output): void {
+  const waits = durationWords(expiresInMs);
+  err.line(
+    `${err.paint("yellow", "the tool asks for input")} and waits ${waits} for it; nothing is answered by itself`,
+  );
+  const answers: Record<string, JsonValue> = {};
+  for (const [id, request] of Object.entries(requests)) {
+    const { kind, message, url, schema } = askedIn(request);
+    err.line(
+      `${err.paint("bold", plain(id))} (${plain(kind)}): ${plain(message)}${url === "" ? "" : ` ${plain(url)}`}`,
+    );
+    if (schema !== undefined) err.line(`  content: ${plain(stringifyJson(schema))}`);
+    answers[id] = { action: "accept", content: {} };
+  }
+  const example = stringifyJson(answers);
+  err.line(`answer: the same command with --continue ${plain(state)} --input '${plain(example)}'`);
+  err.line("        or with an action of decline or cancel");
+}
+
+function askedIn(request: JsonValue): {
+  readonly kind: string;
+  readonly message: string;
+  readonly url: string;
+  readonly schema: JsonValue | undefined;
+} {
+  const object = isJsonObject(request) ? request : {};
+  const text = (key: string): string => {
+    const value = ownValue(object, key);
+    return typeof value === "string" ? value : "";
+  };
+  return { kind: text("kind"), message: text("message"), url: text("url"), schema: ownValue(object, "schema") };
 }
 
 /** One line on how the call went. */

@@ -1,5 +1,6 @@
 import type { Effect } from "./effect.ts";
 import type { FailureReason, NoticeReason } from "./errors.ts";
+import type { Continuation, NeededInput } from "./input-request.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principal.ts";
@@ -14,6 +15,13 @@ export interface ToolCall {
   readonly validateOnly: boolean;
   /** Caller's limit for text, in code points. */
   readonly maxLength: number | undefined;
+  /**
+   * The caller can answer a tool that asks for input. Absent: no, and what the tool asks must be declined at once, so
+   * that nothing waits for it.
+   */
+  readonly acceptsInput?: boolean;
+  /** Goes on with a call that ended with `needsInput`; its arguments are those of that call. */
+  readonly continuation?: Continuation;
 }
 
 /** What makes a call count once. */
@@ -153,6 +161,8 @@ export interface UpstreamResult {
   /** HTTP status or exit code. */
   readonly upstreamCode?: number;
   readonly notices?: readonly ResultNotice[];
+  /** The tool asks for input before it can go on: no result yet. Only where the call accepts input. */
+  readonly needsInput?: NeededInput;
   readonly effect: Effect;
   /** How many attempts it took; set by who repeats a call. Absent: 1. */
   readonly attempts?: number;
@@ -176,6 +186,14 @@ export interface ToolResult {
   readonly truncation: { readonly originalLength: number | undefined; readonly mode: TruncationMode } | undefined;
   /** Absent: none. */
   readonly notices?: readonly ResultNotice[];
+  /** The tool asks for input before it can go on: there is nothing else yet. */
+  readonly needsInput?: {
+    /** A handle of the gateway's. */
+    readonly state: string;
+    /** What is asked, by id: JSON text, redacted. */
+    readonly requestsJson: string;
+    readonly expiresInMs: number;
+  };
 }
 
 /** To the caller, shaped and redacted: any number of others, then exactly one `completed`. */

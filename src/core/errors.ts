@@ -256,6 +256,13 @@ export const ERROR_CATALOGUE = {
     meaning: "The call was kept for a lost stream, but its time is over or what comes next is no longer kept.",
     mend: "Call again with the same `request_id`, which gives the outcome; resume sooner, or raise `resume` in gateway.yaml.",
   },
+  CONTINUATION_NOT_FOUND: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning:
+      "The state of the continuation is none that this gateway gave to this caller for this tool, or it was answered already, is being answered, or its time is over.",
+    mend: "Send the state as it came, once, in time, as the same caller; or call the tool from the beginning.",
+  },
   STORE_FAILED: {
     status: "UNAVAILABLE",
     retryable: true,
@@ -293,6 +300,8 @@ export const FAILURE_REASONS = {
   UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
   UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
   UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
+  INPUT_REQUIRED:
+    "The tool asks for input, and the caller does not say `accepts_input`: what it asked was declined, and the message says what it was.",
   EXIT_CODE: "The program ended with an exit code that is no success, or by a signal; `upstream_code` has the code.",
   FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
   OUTCOME_UNKNOWN:

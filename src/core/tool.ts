@@ -3,6 +3,9 @@ import type { JsonObject } from "./json.ts";
 /** How a tool is reached. `loop`: executed by the agent loop itself. */
 export type ToolKind = "http" | "script" | "mcp" | "grpc" | "runtime" | "module" | "loop";
 
+/** Kinds whose tools can ask for input in the middle of a call. */
+export const ASKING_KINDS: ReadonlySet<ToolKind> = new Set(["mcp"]);
+
 /** How output may be consumed. */
 export type Delivery = "conclusive" | "incremental";
 

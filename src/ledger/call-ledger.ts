@@ -116,10 +116,15 @@ class Claim implements CallKey {
     this.#uncertain = true;
   }
 
-  /** The call was answered: an answer that says that nothing happened need not be the last. */
+  /**
+   * The call was answered: an answer that says that nothing happened need not be the last, and a tool that asks for
+   * input has given none yet.
+   */
   async completed(outcome: Extract<ToolEvent, { type: "completed" }>): Promise<void> {
-    const refused = outcome.result.failure !== undefined && outcome.effect === "none";
-    if (refused && !this.#uncertain) await this.#settle({ state: "failed-no-effect" });
+    const { failure, needsInput } = outcome.result;
+    const didNothing = outcome.effect === "none" && !this.#uncertain;
+    if (didNothing && (failure ?? needsInput) !== undefined) await this.#settle({ state: "failed-no-effect" });
+    else if (needsInput !== undefined) await this.#settle({ state: "unknown" });
     else await this.#settle({ state: "committed", outcome: encodeOutcome(outcome) });
   }
 

@@ -6,6 +6,7 @@ import { auditStep } from "./steps/audit.ts";
 import { createCheckOutputStep } from "./steps/check-output.ts";
 import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
+import { createContinuationStep } from "./steps/continuation.ts";
 import { deadlineStep } from "./steps/deadline.ts";
 import { createFaultsStep } from "./steps/faults.ts";
 import { createHedgeStep } from "./steps/hedge.ts";
@@ -32,6 +33,7 @@ export interface PipelineStepDeps {
 /**
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
+ * - continuation puts in the arguments of the call that goes on, before they are looked at;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
  * - check-output looks at the one result that all attempts come to;
  * - rate-limit counts calls, not attempts, and only those that can be made at all;
@@ -49,6 +51,7 @@ export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
   const budgets = new RetryBudgets();
   return [
     auditStep,
+    createContinuationStep(checker),
     createValidateArgumentsStep(checker),
     createCheckOutputStep(checker),
     createRateLimitStep(rateLimit),

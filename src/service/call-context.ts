@@ -1,8 +1,9 @@
 import type { CallContext, ToolCall } from "../core/call.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
+import { unknownState } from "../core/input-required.ts";
 import type { Logger } from "../core/logger.ts";
-import type { ToolDefinition } from "../core/tool.ts";
+import { ASKING_KINDS, type ToolDefinition } from "../core/tool.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -27,13 +28,18 @@ export interface OpenCall extends Disposable {
   overdue(): GatewayError;
 }
 
-/** Accepts a call: gives it an id and holds the soonest of its deadlines. */
+/**
+ * Accepts a call: gives it an id and holds the soonest of its deadlines.
+ *
+ * @throws GatewayError CONTINUATION_NOT_FOUND where the tool is of a kind that never asks for input.
+ */
 export function openCall(
   request: CallRequestFacts,
   definition: ToolDefinition,
   rpc: Rpc,
   deps: CallContextDeps,
 ): OpenCall {
+  if (request.continuation !== undefined && !ASKING_KINDS.has(definition.kind)) throw unknownState(definition.name);
   const nowMs = deps.clock.now();
   const limits = limitsOf(request, definition, deps.maxDeadlineMs);
   if (rpc.deadlineMs !== undefined) {
@@ -51,6 +57,8 @@ export function openCall(
       arguments: request.arguments,
       validateOnly: request.validateOnly,
       maxLength: request.maxLength,
+      ...(request.acceptsInput ? { acceptsInput: true } : {}),
+      ...(request.continuation === undefined ? {} : { continuation: request.continuation }),
     },
     context: {
       callId,

@@ -46,8 +46,7 @@ export class KeptWork implements Disposable {
     this.#record = new CallRecord(request, definition, deps.clock);
     const principal = opened.context.principal.id;
     const { requestId: key } = request;
-    this.keyed =
-      key === undefined ? undefined : { principal, tool: definition.name, key, digest: digestOf(request.arguments) };
+    this.keyed = key === undefined ? undefined : { principal, tool: definition.name, key, digest: digestOf(request) };
   }
 
   get facts(): Pick<KeptCall, "callId" | "principal" | "keyed" | "view"> {
@@ -94,7 +93,8 @@ export class KeptWork implements Disposable {
           const { effect, replayed } = event.stats;
           const failure = event.result?.failure;
           const reason = failure === undefined ? {} : { reason: failure.reason };
-          this.#outcome = { outcome: failure === undefined ? "ok" : "failure", ...reason, effect, replayed };
+          const passed = event.result?.needsInput === undefined ? "ok" : "needs-input";
+          this.#outcome = { outcome: failure === undefined ? passed : "failure", ...reason, effect, replayed };
         }
         yield event;
       }
@@ -169,8 +169,12 @@ export class KeptWork implements Disposable {
   }
 }
 
-function digestOf(args: JsonObject): string {
-  return createHash("sha256").update(canonicalJson(args)).digest("hex");
+/** Equal for requests that ask the same: an answer to a tool that asked for input is another request than the call. */
+function digestOf({ arguments: args, continuation }: CallRequestFacts): string {
+  const hash = createHash("sha256").update(canonicalJson(args));
+  if (continuation === undefined) return hash.digest("hex");
+  const answers = Object.fromEntries([...continuation.answers].map(([id, answer]) => [id, { ...answer }]));
+  return hash.update(canonicalJson({ state: continuation.state, answers })).digest("hex");
 }
 
 function mayChange(tool: string): GatewayError {

@@ -11,7 +11,7 @@ export function createExtract(tool: string, rules: ResultRules): Judge {
   const path = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
   if (path === undefined) return (result) => result;
   return (result): UpstreamResult => {
-    if (result.failure !== undefined) return result;
+    if (result.failure !== undefined || result.needsInput !== undefined) return result;
     const { value, content, ...rest } = result;
     if (value === undefined) {
       return content.length === 0 ? result : { ...rest, content: [], failure: missing(tool, path, undefined, result) };

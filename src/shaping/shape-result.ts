@@ -7,6 +7,7 @@ import type {
   ToolResult,
   UpstreamResult,
 } from "../core/call.ts";
+import type { NeededInput } from "../core/input-request.ts";
 import type { JsonValue } from "../core/json.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules } from "../core/shaper.ts";
@@ -29,6 +30,9 @@ const MAX_NOTICE_LENGTH = 1_000;
 
 /** Most words of whom a part is meant for; MCP knows two. */
 const MAX_AUDIENCE = 8;
+
+/** Most characters of what a tool asks for before it can go on. */
+const MAX_REQUESTS_LENGTH = 500_000;
 
 /** How long a result may be. */
 export interface ResultLimits {
@@ -71,13 +75,27 @@ export function shapeResult(result: UpstreamResult, limits: ResultLimits, parts:
 }
 
 function shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
-  const { failure, value } = result;
+  const { failure, value, needsInput } = result;
   if (failure !== undefined) return shapeFailure(result, failure, limits, parts);
+  if (needsInput !== undefined) return shapeNeededInput(needsInput, parts);
   const content = result.content.map((part) => cleanPart(part, parts.redactor));
   if (value === undefined) return bounded(content, limits, parts);
   if (typeof value === "string")
     return bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...content], limits, parts);
   return shapeJson(value, content, limits, parts);
+}
+
+/** What a tool asks is for the caller's runtime and not for a model, so the limits of a result do not hold for it. */
+function shapeNeededInput(
+  { requests, state, expiresInMs = 0 }: NeededInput,
+  { tool, redactor }: ShapeParts,
+): ToolResult {
+  const asked = [...requests].map(([id, request]): [string, JsonValue] => [id, { ...request }]);
+  const requestsJson = cleanJson(Object.fromEntries(asked), redactor);
+  if (requestsJson.length > MAX_REQUESTS_LENGTH) {
+    return { ...EMPTY, failure: tooLong(tool, `${MAX_REQUESTS_LENGTH} characters of what it asks for`) };
+  }
+  return { ...EMPTY, needsInput: { state, requestsJson, expiresInMs } };
 }
 
 function shapeNotices(notices: readonly ResultNotice[], { redactor }: ShapeParts): ResultNotice[] {

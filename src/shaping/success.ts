@@ -29,7 +29,7 @@ export function createJudge(tool: string, rules: ResultRules): Judge {
   const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
   return (given) => {
     const result = read(given);
-    if (result.failure !== undefined) return result;
+    if (result.failure !== undefined || result.needsInput !== undefined) return result;
     if (result.value === undefined && saysNothing(result)) return result;
     if (result.value === undefined) return failed(result, missing(tool, path, undefined, result), undefined);
     const got = followPath(result.value, path);

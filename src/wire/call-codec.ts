@@ -2,6 +2,7 @@ import type { JsonObject as WireStruct, JsonValue as WireValue } from "@bufbuild
 import type { Invocation, CallContext as WireContext } from "../../gen/toolgate/v1/call_pb.ts";
 import type { ResumePoint } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { GatewayError } from "../core/errors.ts";
+import type { Continuation } from "../core/input-request.ts";
 import {
   hasDuplicateNames,
   isJsonObject,
@@ -12,6 +13,7 @@ import {
   parseJson,
 } from "../core/json.ts";
 import { jsonFault } from "../core/json-fault.ts";
+import { decodeContinuation } from "./continuation-codec.ts";
 import { type DurationRange, durationMs } from "./durations.ts";
 import { notSupportedYet, optionalText, requestInvalid, requiredName } from "./request-error.ts";
 
@@ -23,6 +25,10 @@ export interface CallRequestFacts {
   readonly requestId: string | undefined;
   readonly validateOnly: boolean;
   readonly explain: boolean;
+  /** Whether the caller can answer a tool that asks for input. */
+  readonly acceptsInput: boolean;
+  /** The answers to a tool that asked; `undefined`: the call is a new one. */
+  readonly continuation: Continuation | undefined;
   /** Caller's limit for text, in code points. */
   readonly maxLength: number | undefined;
   /** Caller's limit for the whole call, besides the RPC deadline. */
@@ -71,6 +77,8 @@ export function decodeInvocation(invocation: Invocation | undefined): CallReques
     requestId: decodeRequestId(invocation.requestId),
     validateOnly: invocation.validateOnly,
     explain: invocation.explain,
+    acceptsInput: invocation.acceptsInput,
+    continuation: invocation.continuation === undefined ? undefined : decodeContinuation(invocation.continuation),
     maxLength,
     timeoutMs: durationMs("invocation.timeout", invocation.timeout, TIMEOUT),
     contractDigest: optionalText("invocation.contract_digest", invocation.contractDigest, MAX_CONTEXT_LENGTH),
@@ -140,8 +148,6 @@ function decodeRequestId(value: string): string | undefined {
 
 function refuseUnsupported(invocation: Invocation): void {
   if (invocation.question !== "") throw notSupportedYet("invocation.question");
-  if (invocation.acceptsInput) throw notSupportedYet("invocation.accepts_input");
-  if (invocation.continuation !== undefined) throw notSupportedYet("invocation.continuation");
 }
 
 function decodeArguments(wire: Invocation["arguments"]): JsonObject {

@@ -57,7 +57,7 @@ export function encodeResult(
   result: ToolResult,
   { name, contractDigest }: Pick<ToolDefinition, "name" | "contractDigest">,
 ): MessageInitShape<typeof ToolResultSchema> {
-  const { structuredJson, failure, truncation, notices } = result;
+  const { structuredJson, failure, truncation, notices, needsInput } = result;
   return {
     content: result.content.map(encodeContent),
     // What an upstream says is data from outside, never instructions.
@@ -65,6 +65,7 @@ export function encodeResult(
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
+    ...(needsInput === undefined ? {} : { needsInput: encodeNeededInput(needsInput) }),
     ...(truncation === undefined
       ? {}
       : {
@@ -87,6 +88,7 @@ export function withinMessage(result: ToolResult): ToolResult {
     textBytes([
       result.structuredJson,
       result.failure?.message,
+      result.needsInput?.requestsJson,
       ...(result.notices ?? []).map(({ message }) => message),
     ]);
   if (bytes <= MAX_RESULT_BYTES) return result;
@@ -173,6 +175,10 @@ function encodePart(part: ContentPart): NonNullable<MessageInitShape<typeof Cont
       return { case: "link", value: { uri, mimeType, name, title, description, ...size } };
     }
   }
+}
+
+function encodeNeededInput({ state, requestsJson, expiresInMs }: NonNullable<ToolResult["needsInput"]>) {
+  return { state, requestsJson, expiresIn: toDuration(expiresInMs) };
 }
 
 function encodeFailure({ reason, message, upstreamCode, retryable, origin }: ToolFailure) {

@@ -7,7 +7,14 @@ import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { Effect } from "../../clients/typescript/src/gen/toolgate/v1/errors_pb.ts";
 import type { CallResponseSchema } from "../../clients/typescript/src/gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { CheckStatus, Delivery, ToolKind, ToolState, TruncationMode } from "../../clients/typescript/src/index.ts";
+import {
+  CheckStatus,
+  Delivery,
+  FailureOrigin,
+  ToolKind,
+  ToolState,
+  TruncationMode,
+} from "../../clients/typescript/src/index.ts";
 import { type FakeServices, gatewayError, type StreamResponse, startFakeGateway } from "../clients/fake-gateway.ts";
 import { type Ran, type RunSetup, runInProcess, startCli } from "./test-host.ts";
 
@@ -732,4 +739,86 @@ test("Ctrl-C ends a command that waits for stdin", async () => {
   await new Promise((resolve) => setImmediate(resolve));
   running.signal("SIGINT");
   expect(await running.ended).toMatchObject({ code: 130, stderr: "interrupted\n" });
+});
+
+const NEEDS_INPUT = {
+  state: "h1",
+  requestsJson: JSON.stringify({
+    q1: { kind: "form", message: "Which\u001b size?", schema: { type: "object" }, params: {} },
+    q2: { kind: "url", message: "Log in", url: "https://example.com/login", params: {} },
+  }),
+  expiresIn: { seconds: 600n },
+};
+
+test("tool call shows what a tool asks for and how to answer, and ends with a code of its own", async () => {
+  const services = answering({ callId: "c1", result: { needsInput: NEEDS_INPUT } });
+  const ran = await run(services, ["tool", "call", "order_status"]);
+  expect([ran.code, ran.stdout]).toEqual([9, ""]);
+  expect(ran.stderr.split("\n")).toEqual([
+    "the tool asks for input and waits 10m for it; nothing is answered by itself",
+    "q1 (form): Which\\x1b size?",
+    '  content: {"type":"object"}',
+    "q2 (url): Log in https://example.com/login",
+    'answer: the same command with --continue h1 --input \'{"q1":{"action":"accept","content":{}},"q2":{"action":"accept","content":{}}}\'',
+    "        or with an action of decline or cancel",
+    "",
+  ]);
+  const json = await run(services, ["tool", "call", "order_status", "--output", "json"]);
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    needsInput: { state: "h1", expiresInMs: 600_000, requests: { q1: { kind: "form" } } },
+  });
+});
+
+test("tool call --continue sends the answers, and the two options go together", async () => {
+  const sent: unknown[] = [];
+  const services: FakeServices = {
+    gateway: {
+      call: ({ invocation }) => {
+        sent.push(invocation?.acceptsInput, invocation?.continuation?.state, invocation?.continuation?.inputsJson);
+        return { callId: "c1", result: { content: [{ part: { case: "text", value: "done" } }] } };
+      },
+    },
+  };
+  const input = '{"q1":{"action":"decline"}}';
+  const ran = await run(services, ["tool", "call", "order_status", "--continue", "h1", "--input", input]);
+  expect([ran.code, ran.stdout, sent]).toEqual([0, "done\n", [true, "h1", input]]);
+  const alone = await run(services, ["tool", "call", "order_status", "--continue", "h1"]);
+  expect(alone.code).toBe(2);
+  expect(alone.stderr).toContain("--continue and --input go together");
+});
+
+test("tool call tells of a notice, of where a part comes from, and of whose a failure is", async () => {
+  const services = answering({
+    callId: "c1",
+    result: {
+      content: [
+        { part: { case: "text", value: "# A" }, resource: { uri: "file:///a.md", mimeType: "text/markdown" } },
+        {
+          part: { case: "blob", value: { mimeType: "image/png", data: new Uint8Array([1]) } },
+          resource: { uri: "file:///a.png", mimeType: "" },
+        },
+        {
+          part: { case: "link", value: { uri: "file:///b", name: "b", title: "B", sizeBytes: 3n } },
+          annotations: { audience: ["user"], priority: 0.5 },
+        },
+      ],
+      notices: [{ reason: "OUTPUT_SCHEMA_MISMATCH", message: "no fit" }],
+      failure: { reason: "TOOL_FAILED", message: "no", origin: FailureOrigin.TOOL },
+    },
+  });
+  const ran = await run(services, ["tool", "call", "order_status"]);
+  expect(ran.stdout).toBe(
+    "# A\n[1 bytes of image/png from file:///a.png; --output json has them]\n[B: file:///b, 3 bytes]\n",
+  );
+  expect(ran.stderr).toBe("notice: OUTPUT_SCHEMA_MISMATCH no fit\nfailed: TOOL_FAILED no\n");
+  const json = JSON.parse((await run(services, ["tool", "call", "order_status", "--output", "json"])).stdout);
+  expect(json).toMatchObject({
+    content: [
+      { text: "# A", resource: { uri: "file:///a.md", mimeType: "text/markdown" } },
+      { blob: { mimeType: "image/png", data: "AQ==" } },
+      { link: { uri: "file:///b", title: "B", sizeBytes: 3 }, annotations: { audience: ["user"], priority: 0.5 } },
+    ],
+    notices: [{ reason: "OUTPUT_SCHEMA_MISMATCH", message: "no fit" }],
+    failure: { origin: "tool" },
+  });
 });

@@ -347,3 +347,32 @@ for (const [title, open] of [
     expect(error).toMatchObject({ reason: "GATEWAY_UNREACHABLE", effect: "none" });
   });
 }
+
+test("a call says that it accepts input, reads what is asked, and answers it", async () => {
+  const sent: unknown[] = [];
+  await using connected = await connect({
+    gateway: {
+      call: ({ invocation }) => {
+        sent.push([invocation?.acceptsInput, invocation?.continuation?.state, invocation?.continuation?.inputsJson]);
+        const needsInput = { state: "h1", requestsJson: '{"q1":{"id":9007199254740993}}', expiresIn: { seconds: 2n } };
+        return { callId: "c1", result: { needsInput } };
+      },
+    },
+  });
+  const { client } = connected;
+  const { needsInput } = await client.call("ask", {}, { acceptsInput: true });
+  expect(needsInput).toEqual({
+    state: "h1",
+    requests: { q1: { id: 9_007_199_254_740_993n } },
+    expiresInMs: 2_000,
+  });
+  const inputs = {
+    q1: { action: "accept", content: { id: 9_007_199_254_740_993n } },
+    q2: { action: "cancel" },
+  } as const;
+  await client.call("ask", {}, { continuation: { state: "h1", inputs } });
+  expect(sent).toEqual([
+    [true, undefined, undefined],
+    [false, "h1", '{"q1":{"action":"accept","content":{"id":9007199254740993}},"q2":{"action":"cancel"}}'],
+  ]);
+});

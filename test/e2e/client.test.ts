@@ -143,6 +143,7 @@ test("every example of the client's README runs as written", { timeout: 90_000 }
     /SF1234567890[^]*SF1234567890/,
     /#3[^]*(none|committed)/,
     /false/,
+    /SF1234567890/,
     /order_id/,
     /new or changed: order_status/,
     /^/,

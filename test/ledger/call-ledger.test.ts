@@ -302,3 +302,20 @@ test("an outcome comes back from the record as it was", () => {
   expect(decodeOutcome(encodeOutcome(outcome))).toEqual({ ...outcome, replayed: true });
   expect(() => decodeOutcome('{"error":{"reason":"constructor"}}')).toThrow("cannot be read");
 });
+
+test("a tool that asks for input has given no outcome: what did nothing is forgotten, what may have acted is unknown", async () => {
+  const needsInput = { state: "h", requestsJson: "{}", expiresInMs: 1_000 };
+  const asks = (effect: "none" | "unknown") =>
+    async function* (): AsyncGenerator<ToolEvent, void, undefined> {
+      const result = { ...RESULT, structuredJson: undefined, needsInput };
+      yield { type: "completed", result, effect, attempts: 1 };
+    };
+  const harmless = bench();
+  await harmless.call(asks("none"));
+  expect(await harmless.call(asks("none"))).toMatchObject([{ type: "completed", result: { needsInput } }]);
+  expect(harmless.runs()).toBe(2);
+  const harmful = bench();
+  await harmful.call(asks("unknown"));
+  await expect(harmful.call(asks("unknown"))).rejects.toMatchObject({ reason: "OUTCOME_UNKNOWN" });
+  expect(harmful.runs()).toBe(1);
+});

@@ -288,3 +288,31 @@ test("after a call nothing of it is left", async () => {
   await expect.poll(() => clock.pending, PATIENT).toBe(idle);
   expect(served.registry.leases).toBe(0);
 });
+
+test("a caller that accepts input hears what a tool asks, and its answer reaches the tool", async () => {
+  await using served = await serve();
+  const seen: ToolCall[] = [];
+  served.registry.add({ name: "ask", kind: "mcp" }, async function* (call) {
+    seen.push(call);
+    const needsInput = { state: "h1", requestsJson: '{"q1":{"kind":"form"}}', expiresInMs: 1_500 };
+    const result = { ...textResult(""), content: [] };
+    yield completed(call.continuation === undefined ? { ...result, needsInput } : textResult("done"));
+  });
+  const { tools } = grpcClients(served.url);
+  const asked = await tools.call({ invocation: { name: "ask", acceptsInput: true } });
+  expect(asked.result?.needsInput).toMatchObject({
+    state: "h1",
+    requestsJson: '{"q1":{"kind":"form"}}',
+    expiresIn: { seconds: 1n, nanos: 500_000_000 },
+  });
+  const continuation = { state: "h1", inputsJson: '{"q1":{"action":"accept","content":{"n":1}}}' };
+  const done = await tools.call({ invocation: { name: "ask", continuation } });
+  expect(done.result?.content[0]?.part).toEqual({ case: "text", value: "done" });
+  expect(seen).toMatchObject([
+    { acceptsInput: true },
+    { continuation: { state: "h1", answers: new Map([["q1", { action: "accept", content: { n: 1 } }]]) } },
+  ]);
+  served.registry.add({ name: "never", kind: "http" });
+  const refused = await failureOf(tools.call({ invocation: { name: "never", continuation } }));
+  expect(refused.reason).toBe("CONTINUATION_NOT_FOUND");
+});

@@ -476,6 +476,7 @@ test("an image beside a text is bytes of its own, whatever the limit of the text
   expect(result.content[0]).toMatchObject({ type: "text" });
   expect(JSON.stringify(result.content[0]).length).toBeLessThanOrEqual(1_240);
 });
+
 test.for([
   { effect: "committed", readOnly: false, deltas: 0 },
   { effect: "none", readOnly: true, deltas: 0 },
@@ -496,3 +497,24 @@ test.for([
     await expect(read()).rejects.toMatchObject({ reason: "INTERNAL", effect, metadata: { tool: "pay" } });
   },
 );
+
+test("what a tool asks for passes the rules of results, redacted and bounded", async () => {
+  const request = {
+    kind: "form",
+    message: `for ${SECRET}`,
+    params: { message: SECRET },
+    schema: { type: "object" },
+  } as const;
+  const needsInput = { requests: new Map([["q1", request]]), state: "h", expiresInMs: 1_000 };
+  const result = await shapeOne({ needsInput, effect: "unknown" }, { rules: { ...ENVELOPE, maxLength: 10 } });
+  expect(result).toMatchObject({ failure: undefined, content: [], structuredJson: undefined, effect: "unknown" });
+  expect(result.needsInput).toEqual({
+    state: "h",
+    requestsJson: '{"q1":{"kind":"form","message":"for ***","params":{"message":"***"},"schema":{"type":"object"}}}',
+    expiresInMs: 1_000,
+  });
+  const large = { ...request, message: "x".repeat(600_000) };
+  const refused = await shapeOne({ needsInput: { ...needsInput, requests: new Map([["q1", large]]) } });
+  expect(refused.needsInput).toBeUndefined();
+  expect(refused.failure?.reason).toBe("RESULT_TOO_LONG");
+});

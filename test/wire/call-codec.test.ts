@@ -98,15 +98,26 @@ test("a request id is 1 to 64 visible ASCII characters", () => {
   }
 });
 
-test.each([
-  ["invocation.question", { question: "why" }],
-  ["invocation.continuation", { continuation: { state: "s" } }],
-] as const)("%s is refused as not supported yet", (field, init) => {
-  const error = refusal(init);
-  expect(error.reason).toBe("NOT_SUPPORTED_YET");
-  expect(error.message).toContain(`\`${field}\``);
-  expect(error.metadata).toEqual({ field });
+test("a caller says whether it can answer, and how it answers", () => {
+  expect(decode({})).toMatchObject({ acceptsInput: false, continuation: undefined });
+  expect(decode({ acceptsInput: true }).acceptsInput).toBe(true);
+  const continuation = { state: "s", inputsJson: '{"q":{"action":"decline"}}' };
+  expect(decode({ continuation }).continuation).toEqual({
+    state: "s",
+    answers: new Map([["q", { action: "decline" }]]),
+  });
+  expect(refusal({ continuation: { state: "s" } })).toMatchObject({ reason: "REQUEST_INVALID" });
 });
+
+test.each([["invocation.question", { question: "why" }]] as const)(
+  "%s is refused as not supported yet",
+  (field, init) => {
+    const error = refusal(init);
+    expect(error.reason).toBe("NOT_SUPPORTED_YET");
+    expect(error.message).toContain(`\`${field}\``);
+    expect(error.metadata).toEqual({ field });
+  },
+);
 
 test.each([
   ["invocation.name", { name: "" }, "MISSING"],

@@ -43,6 +43,7 @@ export type GatewayReason =
   | "LEDGER_FULL"
   | "CALL_NOT_FOUND"
   | "RESUME_EXPIRED"
+  | "CONTINUATION_NOT_FOUND"
   | "STORE_FAILED"
   | "REGISTRY_FULL"
   | "INTERNAL";

@@ -34,6 +34,13 @@ export { CheckStatus, type DiagnoseResponse, type ExplainResponse } from "./gen/
 export type { DeclarationProblem, ListResponse, RegisterResponse } from "./gen/toolgate/v1/tool_gateway_service_pb.ts";
 export { Delivery, type Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
 export { type JsonInput, type JsonValue, parseExact, stringifyExact } from "./json.ts";
-export type { CallOutcome } from "./outcome.ts";
-export type { InvokeContext, InvokeOptions, RequestOptions, ToolArguments } from "./request.ts";
+export type { CallOutcome, NeededInput } from "./outcome.ts";
+export type {
+  ContinuationOptions,
+  InputAnswer,
+  InvokeContext,
+  InvokeOptions,
+  RequestOptions,
+  ToolArguments,
+} from "./request.ts";
 export type { WatchEvent } from "./watch.ts";

@@ -11,6 +11,11 @@ export interface CallOutcome {
   readonly result: ToolResult | undefined;
   /** Set when the tool itself reported failure. Give `modelText()` to the model: it can often mend its call. */
   readonly failure: ToolFailure | undefined;
+  /**
+   * Set when the tool asks for input before it can go on, which it only does where `acceptsInput` is set: there is no
+   * result yet. Answer by a call of the same tool with `continuation`.
+   */
+  readonly needsInput: NeededInput | undefined;
   /** Whether the call changed anything. */
   readonly effect: EffectName;
   /** Whether the outcome is that of an earlier call with the same `requestId`, or of one that ran already. */
@@ -37,6 +42,19 @@ export interface CallOutcome {
   modelText(): string;
 }
 
+/** What a tool asks for. It comes from the tool: show it to a person or check it by rule, and never follow it blindly. */
+export interface NeededInput {
+  /** To be sent back as it is. Not for a model. */
+  readonly state: string;
+  /**
+   * By id `{kind, message, schema, url, params}`. `kind` is `form`, `url`, `sampling` or `roots`; `schema` says what
+   * `content` an answer has.
+   */
+  readonly requests: Readonly<Record<string, JsonValue>>;
+  /** How long the answer is waited for, in milliseconds. */
+  readonly expiresInMs: number;
+}
+
 /** What a response and a `completed` event have in common. */
 interface OutcomeParts {
   readonly result?: ToolResult | undefined;
@@ -51,6 +69,7 @@ export function outcomeOf(callId: string, { result, stats, explanation }: Outcom
     callId,
     result,
     failure: result?.failure,
+    needsInput: neededInput(result),
     effect: effectName(stats?.effect),
     replayed: stats?.replayed ?? false,
     attempts: stats?.attempts ?? 0,
@@ -61,6 +80,21 @@ export function outcomeOf(callId: string, { result, stats, explanation }: Outcom
     structured: () => (result?.structuredJson === undefined ? undefined : parseExact(result.structuredJson)),
     modelText: () => result?.failure?.message ?? allText(result),
   };
+}
+
+function neededInput(result: ToolResult | undefined): NeededInput | undefined {
+  const needed = result?.needsInput;
+  if (needed === undefined) return undefined;
+  const requests = parseExact(needed.requestsJson);
+  return {
+    state: needed.state,
+    requests: isObject(requests) ? requests : {},
+    expiresInMs: needed.expiresIn === undefined ? 0 : durationMs(needed.expiresIn),
+  };
+}
+
+function isObject(value: JsonValue): value is { readonly [name: string]: JsonValue } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function allText(result: ToolResult | undefined): string {

@@ -1,7 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { CallOptions } from "@connectrpc/connect";
-import { type CallContextSchema, type Invocation, InvocationSchema } from "./gen/toolgate/v1/call_pb.ts";
+import {
+  type CallContextSchema,
+  type ContinuationInputSchema,
+  type Invocation,
+  InvocationSchema,
+} from "./gen/toolgate/v1/call_pb.ts";
 import { type JsonInput, stringifyExact } from "./json.ts";
 
 /** What every method takes. */
@@ -32,9 +37,29 @@ export interface InvokeOptions extends RequestOptions {
   readonly requestId?: string | undefined;
   /** Refuse with CONTRACT_CHANGED if the tool's digest is another. */
   readonly contractDigest?: string | undefined;
+  /**
+   * The caller can answer a tool that asks for input: then the outcome has `needsInput`. Default false: such a call ends
+   * with the failure INPUT_REQUIRED. A call with `continuation` accepts input.
+   */
+  readonly acceptsInput?: boolean | undefined;
+  /** Goes on with a call whose outcome had `needsInput`. Its arguments are those of that call, or none. */
+  readonly continuation?: ContinuationOptions | undefined;
   /** For logs and correlation. */
   readonly context?: InvokeContext | undefined;
 }
+
+/** The answer to a tool that asked for input. */
+export interface ContinuationOptions {
+  /** `needsInput.state`, as it came. */
+  readonly state: string;
+  /** By id asked for. A JSON text is sent as it is. */
+  readonly inputs: string | Readonly<Record<string, InputAnswer>>;
+}
+
+/** What is answered to one request: yes with what it asked for, no, or nothing. */
+export type InputAnswer =
+  | { readonly action: "accept"; readonly content?: JsonInput }
+  | { readonly action: "decline" | "cancel" };
 
 /** Which step of which task a call belongs to. */
 export interface InvokeContext {
@@ -98,8 +123,19 @@ export function invocation(
     contractDigest: options.contractDigest ?? "",
     ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),
     ...(Number.isFinite(timeoutMs) ? { timeout: durationFromMs(timeoutMs) } : {}),
+    acceptsInput: options.acceptsInput ?? false,
+    ...(options.continuation === undefined ? {} : { continuation: continuationOf(options.continuation) }),
     ...(options.context === undefined ? {} : { context: contextOf(options.context) }),
   });
+}
+
+function continuationOf({ state, inputs }: ContinuationOptions): MessageInitShape<typeof ContinuationInputSchema> {
+  return { state, inputsJson: typeof inputs === "string" ? inputs : stringifyExact(answersOf(inputs)) };
+}
+
+function answersOf(inputs: Readonly<Record<string, InputAnswer>>): { readonly [id: string]: JsonInput } {
+  const entries = Object.entries(inputs).map(([id, answer]): [string, JsonInput] => [id, { ...answer }]);
+  return Object.fromEntries(entries);
 }
 
 function contextOf(context: InvokeContext): MessageInitShape<typeof CallContextSchema> {

@@ -1,11 +1,12 @@
 import type { CallEvent, CallOutcome, InvokeOptions, ToolgateClient } from "../../../clients/typescript/src/index.ts";
 import { isJsonObject, type JsonObject, parseJson, stringifyJson } from "../../core/json.ts";
-import { type GivenArguments, toolArguments } from "../arguments.ts";
+import { type GivenArguments, jsonText, toolArguments } from "../arguments.ts";
+import { CliError } from "../cli-error.ts";
 import { type CommandContext, readStdin, writeJson } from "../command.ts";
 import { connect } from "../connection.ts";
 import { EXIT, type ExitCode, exitCodeOfFailure } from "../exit-codes.ts";
 import { eventJson, outcomeJson } from "../json-output.ts";
-import { printExplanation, printVerdict, resultText, statsLine } from "../render-outcome.ts";
+import { printExplanation, printNeededInput, printVerdict, resultText, statsLine } from "../render-outcome.ts";
 import { plain } from "../terminal.ts";
 
 /** Options of `tool call`. */
@@ -18,6 +19,10 @@ export interface CallCommandOptions extends GivenArguments {
   readonly timeoutMs?: number | undefined;
   /** Key of the call: with the same one it counts once. */
   readonly requestId?: string;
+  /** State of a call whose tool asked for input. */
+  readonly continue?: string | undefined;
+  /** The answers: JSON text, `@file`, or `-` for stdin. */
+  readonly input?: string | undefined;
 }
 
 /** Calls a tool and prints what it gave. */
@@ -38,6 +43,9 @@ export async function callTool(name: string, options: CallCommandOptions, contex
     timeoutMs: options.timeoutMs ?? Number.POSITIVE_INFINITY,
     requestId: options.requestId,
     signal: context.signal,
+    // Who types a command can answer by another one.
+    acceptsInput: true,
+    continuation: await continuationOf(options, () => readStdin(context)),
   };
   if (options.stream !== true) {
     const outcome = await client.call(name, args, invoke);
@@ -54,13 +62,28 @@ export async function callTool(name: string, options: CallCommandOptions, contex
   return code;
 }
 
+async function continuationOf(
+  options: CallCommandOptions,
+  stdin: () => Promise<string>,
+): Promise<InvokeOptions["continuation"]> {
+  const { continue: state, input } = options;
+  if (state === undefined && input === undefined) return undefined;
+  if (state === undefined || input === undefined) {
+    throw new CliError(EXIT.usage, "--continue and --input go together", {
+      mend: "Give the state that the tool's question came with, and the answers by id.",
+    });
+  }
+  return { state, inputs: await jsonText(input, "--input", stdin) };
+}
+
 async function inputSchema(client: ToolgateClient, name: string, context: CommandContext): Promise<JsonObject> {
   const tool = await client.get(name, { signal: context.signal });
   const schema = parseJson(tool.inputSchemaJson || "{}");
   return isJsonObject(schema) ? schema : {};
 }
 
-function exitCode({ failure }: CallOutcome): ExitCode {
+function exitCode({ failure, needsInput }: CallOutcome): ExitCode {
+  if (needsInput !== undefined) return EXIT.needsInput;
   return failure === undefined ? EXIT.ok : exitCodeOfFailure(failure.reason);
 }
 
@@ -71,6 +94,7 @@ async function printOutcome(outcome: CallOutcome, options: CallCommandOptions, c
   await out.write(resultText(outcome), context.signal);
   printVerdict(outcome, err);
   if (outcome.replayed) err.line(err.paint("dim", "this is the answer of the call that had this --request-id first"));
+  if (outcome.needsInput !== undefined) printNeededInput(outcome.needsInput, err);
   if (options.validateOnly === true) err.line("the arguments are valid; the upstream was not reached");
   if (options.explain === true) err.line(err.paint("dim", statsLine(outcome)));
 }

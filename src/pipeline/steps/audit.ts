@@ -6,7 +6,7 @@ import type { Step } from "../../core/step.ts";
 
 /**
  * Puts each call on record: `tool-call-start` at level debug, and `tool-call-end` at info with what came of it:
- * `ms` is how long it took, `queuedMs` how much of it the call waited for its turn; `outcome` is `ok`, `failure` (the tool said no), `error`, or `left` (the reader went away before the end). A fault of
+ * `ms` is how long it took, `queuedMs` how much of it the call waited for its turn; `outcome` is `ok`, `failure` (the tool said no), `needs-input`, `error`, or `left` (the reader went away before the end). A fault of
  * the gateway is logged at level error. Arguments and results never stand in the log.
  */
 export const auditStep: Step = {
@@ -62,9 +62,10 @@ function factsOf(tool: string, call: ToolCall, context: CallContext): LogFields 
   return { ...Object.fromEntries(present), ...(call.validateOnly ? { validateOnly: true } : {}) };
 }
 
-function outcomeOf({ failure, effect, upstreamCode, attempts }: UpstreamResult): LogFields {
+function outcomeOf({ failure, effect, upstreamCode, attempts, needsInput }: UpstreamResult): LogFields {
+  const passed = needsInput === undefined ? "ok" : "needs-input";
   return {
-    outcome: failure === undefined ? "ok" : "failure",
+    outcome: failure === undefined ? passed : "failure",
     ...(failure === undefined ? {} : { reason: failure.reason }),
     ...(upstreamCode === undefined ? {} : { upstreamCode }),
     effect,

@@ -33,10 +33,10 @@ export function createCheckOutputStep(checker: SchemaChecker): Step {
 }
 
 function mismatchOf(
-  { value, failure }: UpstreamResult,
+  { value, failure, needsInput }: UpstreamResult,
   mismatches: (value: JsonValue) => ReturnType<SchemaChecker["mismatches"]>,
 ): ResultNotice | undefined {
-  if (failure !== undefined) return undefined;
+  if (failure !== undefined || needsInput !== undefined) return undefined;
   if (value === undefined) {
     return notice("the tool declares an output schema and gave no structured content; its text is the result");
   }
