@@ -43,16 +43,22 @@ function logText(data: JsonValue): string {
   return typeof message === "string" ? message : stringifyJson(data);
 }
 
+/** The server asked something, which is kept elsewhere. */
+export interface AskedEvent {
+  readonly type: "asked";
+}
+
 /** Events on their way to the one who reads a call. A reader that is too slow loses progress first, then log lines. */
 export class CallEvents {
-  #waiting: ProgressEvent[] = [];
+  #waiting: (ProgressEvent | AskedEvent)[] = [];
   #lost = 0;
   #wake: (() => void) | undefined;
   #over = false;
 
-  push(event: ProgressEvent): void {
+  push(event: ProgressEvent | AskedEvent): void {
     if (this.#waiting.length >= MAX_WAITING) {
-      const oldest = this.#waiting.findIndex(({ type }) => type === "progress");
+      const progress = this.#waiting.findIndex(({ type }) => type === "progress");
+      const oldest = progress < 0 ? this.#waiting.findIndex(({ type }) => type !== "asked") : progress;
       this.#waiting.splice(Math.max(oldest, 0), 1);
       this.#lost += 1;
     }
@@ -67,7 +73,7 @@ export class CallEvents {
   }
 
   /** Events as they come, until the end. */
-  async *read(): AsyncGenerator<ProgressEvent, void, undefined> {
+  async *read(): AsyncGenerator<ProgressEvent | AskedEvent, void, undefined> {
     while (true) {
       const next = this.#waiting.shift();
       if (next !== undefined) {

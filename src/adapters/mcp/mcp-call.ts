@@ -3,14 +3,19 @@ import type { AdapterDeps } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent, UpstreamExchange, UpstreamResult } from "../../core/call.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
+import type { Continuation, NeededInput } from "../../core/input-request.ts";
+import { unknownState } from "../../core/input-required.ts";
 import { type JsonObject, stringifyJson } from "../../core/json.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { Watchdog } from "../shared/watchdog.ts";
-import { CallEvents, logEvent, progressEvent } from "./call-events.ts";
+import { type AskedEvent, CallEvents, logEvent, progressEvent } from "./call-events.ts";
 import { isSessionLost, lostCall, refusedCall, tooLarge } from "./call-failure.ts";
+import { CallQuestions } from "./call-questions.ts";
 import { NotConnected } from "./http-channel.ts";
+import { ASKING_CAPABILITIES, continuedParams } from "./input.ts";
 import type { McpConfig } from "./mcp-config.ts";
 import { filledParamHeaders, paramHeaders } from "./param-headers.ts";
+import type { Parkable, ParkedCalls } from "./parked-calls.ts";
 import { ANSWER_TOO_LARGE, ProgramLink } from "./program-link.ts";
 import { callResult } from "./result.ts";
 import { errorResult } from "./result-error.ts";
@@ -27,6 +32,7 @@ export interface CallSurroundings {
   /** Hides the server's secrets. */
   mask(text: string): string;
   readonly running: Set<McpCall>;
+  readonly parked: ParkedCalls<McpCall>;
 }
 
 type TimeLimit = "read" | "idle";
@@ -34,11 +40,20 @@ type TimeLimit = "read" | "idle";
 /** Level from which the server is to tell of its doings. */
 const LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel";
 
+/** What the gateway can do for the server in this very call. */
+const CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities";
+
 /** One call of a server's tool. */
-export class McpCall {
+export class McpCall implements Parkable {
   readonly #around: CallSurroundings;
   readonly #call: ToolCall;
-  readonly #context: CallContext;
+  readonly #questions = new CallQuestions();
+  /** The caller's of this moment: one that goes on has another. */
+  #context: CallContext;
+  #run: AsyncGenerator<UpstreamEvent | AskedEvent, void, undefined> | undefined;
+  #entered: Disposable | undefined;
+  /** Waits for its caller, and nobody reads it. */
+  #parked = false;
   readonly #stop = new AbortController();
   /** Aborted with words for the server. */
   readonly #cancel = new AbortController();
@@ -59,36 +74,81 @@ export class McpCall {
     );
   }
 
-  /** Ends the call at once with this reason, and tells the server. */
+  /** Ends the call at once with this reason, and tells the server. A call that waits for its caller goes on waiting. */
   stop(reason: unknown): void {
-    this.#end(endedCall(reason, this.#effect), "the caller does not wait any more");
+    if (!this.#parked) this.#end(endedCall(reason, this.#effect), "the caller does not wait any more");
+  }
+
+  /** Nobody will answer what the server asked. */
+  abandon(reason: string): void {
+    this.#parked = false;
+    this.#questions.answer(new Map());
+    this.#end(new GatewayError("CALL_CANCELLED", `${this.#name}: ${reason}`), reason);
+    this.#over();
   }
 
   /** Runs the call. Throws GatewayError only. */
-  async *events(): AsyncGenerator<UpstreamEvent, void, undefined> {
+  events(): AsyncGenerator<UpstreamEvent, void, undefined> {
+    this.#run = this.#call.validateOnly ? validated() : this.#exchanges();
+    return this.#attend(() => undefined);
+  }
+
+  /** Goes on with a call that was parked, with what its caller answers. */
+  resume({ answers }: Continuation, context: CallContext): AsyncGenerator<UpstreamEvent, void, undefined> {
+    this.#parked = false;
+    this.#context = context;
+    return this.#attend(() => {
+      this.#watchdog.watch("idle", this.#around.config.settings.timeouts.idleMs);
+      this.#questions.answer(answers);
+    });
+  }
+
+  /** Reads the call for the caller of this moment, to its end or to a question that its caller has to answer. */
+  async *#attend(begin: () => void): AsyncGenerator<UpstreamEvent, void, undefined> {
     const { signal } = this.#context;
     const { running, life } = this.#around;
     const onAbort = (): void => this.stop(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     running.add(this);
-    using _entered = life.enter();
+    this.#entered ??= life.enter();
     try {
       if (signal.aborted) onAbort();
       this.#stop.signal.throwIfAborted();
-      if (this.#call.validateOnly) yield { type: "upstream-result", result: { content: [], effect: "none" } };
-      else yield* this.#run();
+      begin();
+      for (let step = await this.#run?.next(); step?.done === false; step = await this.#run?.next()) {
+        if (step.value.type !== "asked") {
+          yield step.value;
+          continue;
+        }
+        const needsInput = this.#park();
+        yield { type: "upstream-result", result: { content: [], needsInput, effect: this.#effect } };
+        return;
+      }
     } catch (error) {
       throw GatewayError.from(error);
     } finally {
       signal.removeEventListener("abort", onAbort);
       running.delete(this);
-      this.#watchdog[Symbol.dispose]();
-      // Who leaves early ends it.
-      this.#cancel.abort("the caller does not wait any more");
+      if (!this.#parked) this.#over();
     }
   }
 
-  async *#run(): AsyncGenerator<UpstreamEvent, void, undefined> {
+  #park(): NeededInput {
+    this.#watchdog.rest();
+    this.#parked = true;
+    return { requests: this.#questions.requests, ...this.#around.parked.keep(this) };
+  }
+
+  /** Frees all that the call holds. Who leaves early ends it. */
+  #over(): void {
+    this.#watchdog[Symbol.dispose]();
+    this.#cancel.abort("the caller does not wait any more");
+    this.#run?.return().catch(() => undefined);
+    this.#entered?.[Symbol.dispose]();
+    this.#entered = undefined;
+  }
+
+  async *#exchanges(): AsyncGenerator<UpstreamEvent | AskedEvent, void, undefined> {
     const { life } = this.#around;
     for (let renewed = false; ; renewed = true) {
       const session = await life.use(this.#call.tool, this.#stop.signal);
@@ -111,7 +171,7 @@ export class McpCall {
   async *#exchange(
     session: Session,
     params: JsonObject,
-  ): AsyncGenerator<UpstreamEvent, { readonly error: unknown } | undefined, undefined> {
+  ): AsyncGenerator<UpstreamEvent | AskedEvent, { readonly error: unknown } | undefined, undefined> {
     const events = new CallEvents();
     this.#events = events;
     const request = { method: "tools/call", params, headers: this.#headers(session) };
@@ -127,7 +187,8 @@ export class McpCall {
     );
     for await (const event of events.read()) {
       this.#stop.signal.throwIfAborted();
-      yield event;
+      // One that came while another was answered may have been answered with it.
+      if (event.type !== "asked" || this.#questions.waiting) yield event;
     }
     this.#stop.signal.throwIfAborted();
     await done;
@@ -140,7 +201,8 @@ export class McpCall {
     const { idleMs } = this.#around.config.settings.timeouts;
     const alive = (): void => {
       this.#firstMs ??= this.#around.deps.clock.monotonicMs() - this.#sentAtMs;
-      this.#watchdog.watch("idle", idleMs);
+      // One that waits for its caller has all the time that is kept for it.
+      if (!this.#parked) this.#watchdog.watch("idle", idleMs);
     };
     return {
       sent: () => {
@@ -154,6 +216,14 @@ export class McpCall {
       log: (params) => {
         alive();
         events.push(logEvent(params));
+      },
+      asked: (question) => {
+        alive();
+        if (this.#call.acceptsInput !== true || !this.#around.parked.hasRoom) this.#questions.decline(question);
+        else {
+          this.#questions.keep(question);
+          events.push({ type: "asked" });
+        }
       },
       answered: (answer, bytes) => {
         alive();
@@ -169,14 +239,30 @@ export class McpCall {
     return {
       name: this.#call.tool,
       arguments: this.#call.arguments,
+      ...this.#continued(session),
       _meta: {
         progressToken: session.nextToken(callId),
         ...(traceparent === undefined ? {} : { traceparent }),
-        ...(session.era === "modern" ? { [LOG_LEVEL_KEY]: "info" } : {}),
+        ...(session.era === "modern" ? this.#modernMeta() : {}),
         // Nothing in the protocol tells a server how long its caller waits.
         ...(deadlineMs < 8.64e15 ? { "toolgate/deadline": new Date(deadlineMs).toISOString() } : {}),
       },
     };
+  }
+
+  #modernMeta(): JsonObject {
+    // A server that asks learns from it whom it may ask.
+    const capabilities = this.#call.acceptsInput === true ? ASKING_CAPABILITIES : {};
+    return { [LOG_LEVEL_KEY]: "info", [CAPABILITIES_KEY]: capabilities };
+  }
+
+  /** What answers a question of the server's. @throws GatewayError CONTINUATION_NOT_FOUND. */
+  #continued(session: Session): JsonObject {
+    const { continuation } = this.#call;
+    if (continuation === undefined) return {};
+    // The call was parked and is gone, or the server was another one then.
+    if (session.era !== "modern" || !continuation.state.startsWith("{")) throw unknownState(this.#name);
+    return continuedParams(continuation);
   }
 
   /** Headers that repeat arguments, where the tool's schema asks for them. */
@@ -194,7 +280,8 @@ export class McpCall {
     const facts = { tool: this.#call.tool, readOnly: this.#readOnly };
     const over = "error" in answer && answer.error.code === ANSWER_TOO_LARGE;
     if (over || this.#bytes > maxResponseBytes) throw tooLarge(this.#name, maxResponseBytes, this.#effect);
-    return "error" in answer ? errorResult(answer.error, facts) : callResult(answer.result, facts);
+    const read = "error" in answer ? errorResult(answer.error, facts) : callResult(answer.result, facts);
+    return this.#questions.judged(read, this.#name);
   }
 
   /** What a call comes to that the server did not answer. @throws GatewayError. */
@@ -276,4 +363,9 @@ export class McpCall {
     };
     return { type: "exchange", exchange };
   }
+}
+
+/** Whether a call can be made at all was looked at before it came here. */
+async function* validated(): AsyncGenerator<UpstreamEvent, void, undefined> {
+  yield { type: "upstream-result", result: { content: [], effect: "none" } };
 }

@@ -11,6 +11,7 @@ import type { ChannelNetwork } from "./http-channel.ts";
 import { type CallSurroundings, McpCall } from "./mcp-call.ts";
 import { type McpConfig, namedProgram, secretRefsOf } from "./mcp-config.ts";
 import { Noise } from "./noise.ts";
+import { ParkedCalls } from "./parked-calls.ts";
 import { ProgramLink } from "./program-link.ts";
 import { secretMask } from "./program-source.ts";
 import { ServerConnector } from "./server-connector.ts";
@@ -47,7 +48,7 @@ export class McpUpstream implements Upstream {
       onToolsChanged: () => this.#life.toolsChanged(),
     });
     this.#life = new ServerLife({ config, deps, connector, programs, memory: new ServerMemory(cache, config) });
-    this.#around = { config, deps, life: this.#life, mask, running: new Set() };
+    this.#around = { config, deps, life: this.#life, mask, running: new Set(), parked: new ParkedCalls(deps.clock) };
     this.#launcher?.retain();
     void this.#life.begin();
   }
@@ -61,9 +62,14 @@ export class McpUpstream implements Upstream {
   }
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {
-    const run = new McpCall(this.#around, call, context);
+    const { continuation } = call;
+    const parked =
+      continuation === undefined || call.validateOnly ? undefined : this.#around.parked.take(continuation.state);
+    const run = parked ?? new McpCall(this.#around, call, context);
     if (this.#closing !== undefined) run.stop(this.#stopping());
-    return cancellable(run.events(), () => run.stop(this.#cancelled()));
+    const events =
+      parked === undefined || continuation === undefined ? run.events() : parked.resume(continuation, context);
+    return cancellable(events, () => run.stop(this.#cancelled()));
   };
 
   async probe(signal: AbortSignal): Promise<ProbeReport> {
@@ -112,6 +118,7 @@ export class McpUpstream implements Upstream {
 
   async #close(): Promise<void> {
     for (const call of this.#around.running) call.stop(this.#stopping());
+    this.#around.parked.abandon("the server was closed");
     await this.#life[Symbol.asyncDispose]();
     await this.#launcher?.release();
   }

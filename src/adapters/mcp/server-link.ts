@@ -1,5 +1,7 @@
 import type { JSONRPCMessage, Transport, TransportSendOptions } from "@modelcontextprotocol/client";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, ownValue } from "../../core/json.ts";
+import type { Question } from "./call-questions.ts";
+import { type InputReply, inputReply, inputRequest } from "./input.ts";
 
 /** An error as JSON-RPC has it. Source: https://www.jsonrpc.org/specification#error_object. */
 export interface RpcError {
@@ -20,6 +22,8 @@ export interface RequestWatch {
   log(params: JsonObject): void;
   /** The answer as the server gave it, with its size as far as that is known. */
   answered(answer: RpcAnswer, bytes: number): void;
+  /** The server asks something of the caller. Absent: it is told no. */
+  asked?(question: Question): void;
   /** No answer will come: what the answer came by has ended. */
   lost(): void;
 }
@@ -109,7 +113,7 @@ export abstract class ServerLink implements Transport {
     if (!isJsonObject(value)) return false;
     const method = ownValue(value, "method");
     if (typeof method === "string") {
-      if (!Object.hasOwn(value, "id") && this.#notified(method, value, arrival)) return true;
+      if (this.#notified(method, value, arrival) || this.#asked(value, arrival)) return true;
       this.#pass(value);
       return true;
     }
@@ -155,6 +159,7 @@ export abstract class ServerLink implements Transport {
 
   /** Whether a watch had it. */
   #notified(method: string, message: JsonObject, { watch }: Arrival): boolean {
+    if (Object.hasOwn(message, "id")) return false;
     const params = ownValue(message, "params");
     const facts = params !== undefined && isJsonObject(params) ? params : {};
     if (method === "notifications/progress") {
@@ -167,6 +172,28 @@ export abstract class ServerLink implements Transport {
     const [only] = this.#watches.values();
     const owner = watch ?? (this.#watches.size === 1 ? only : undefined);
     owner?.log(facts);
+    return true;
+  }
+
+  /**
+   * Whether it is a question to a caller. Over one channel nothing says whose call it is for: with one request alone it
+   * is that one's; else nobody's, and the answer is no.
+   */
+  #asked(message: JsonObject, { watch }: Arrival): boolean {
+    const id = ownValue(message, "id");
+    if (typeof id !== "string" && typeof id !== "number") return false;
+    const request = inputRequest(ownValue(message, "method"), ownValue(message, "params"));
+    // That the gateway has no roots, the SDK says itself.
+    if (request === undefined || request.kind === "roots") return false;
+    const reply = (answer: InputReply): void => {
+      const failure = "error" in answer ? { error: { ...answer.error } as JsonObject } : answer;
+      // A server that has gone by then does not wait for it.
+      this.transmit({ jsonrpc: "2.0", id, ...failure }, {}, undefined).catch(() => undefined);
+    };
+    const [only] = this.#watches.values();
+    const owner = watch ?? (this.#watches.size === 1 ? only : undefined);
+    if (owner?.asked === undefined) reply(inputReply(request.kind, { action: "decline" }));
+    else owner.asked({ id: String(id), request, reply });
     return true;
   }
 

@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import { sleep } from "../../core/clock.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { VERSION } from "../../core/version.ts";
+import { ASKING_CAPABILITIES } from "./input.ts";
 import type { RequestWatch, RpcAnswer, RpcError, ServerLink } from "./server-link.ts";
 import { allPages, type RawList } from "./tool-list.ts";
 
@@ -28,7 +29,7 @@ export interface SessionOptions {
   readonly era: Era | "auto";
   /** Revisions to offer, best first; default: all that are known. */
   readonly versions?: readonly string[];
-  /** What the gateway can do for the server. */
+  /** What the gateway can do for the server; default: ask its callers. */
   readonly capabilities?: ClientOptions["capabilities"];
   readonly timeoutMs: number;
   /** The server's tools are others now. */
@@ -67,7 +68,7 @@ export class Session {
 
   /** Begins a session over a link that was not started. Fails as the SDK does. */
   static async begin(options: SessionOptions): Promise<Session> {
-    const { link, era, versions, capabilities = {}, timeoutMs, onToolsChanged } = options;
+    const { link, era, versions, capabilities = ASKING_CAPABILITIES, timeoutMs, onToolsChanged } = options;
     const client = new Client(
       { name: "toolgate", version: VERSION },
       {
