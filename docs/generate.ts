@@ -101,14 +101,14 @@ function configurationPage(): string {
 # gateway.yaml
 
 What is not a tool stands in \`gateway.yaml\`, which \`toolgate serve --config\` reads at its start and again whenever the
-file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`limits.response_bytes\`), \`rate_limit\` and
-\`log.level\` are in force soon after, for calls that begin then; every other key needs a new start, and the log line
+file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`limits.response_bytes\`), \`identity\`,
+\`denied_calls\`, \`rate_limit\` and \`log.level\` are in force soon after, for calls that begin then; every other key needs a new start, and the log line
 \`settings reloaded\` names those that wait for one. A file that is refused leaves everything as it was, and the log says
 what is wrong with it. Every key has a default, so the file may be empty or absent. A dot is a level of nesting:
 \`tools.settle\` is the key \`settle\` under \`tools\`.
 An unknown key is refused with the nearest known one; a known key without effect yet is refused as not supported yet.
 Editors check the file with [schema/gateway.schema.json](schema/gateway.schema.json). Certificates and Unix sockets have a
-page of their own: [tls.md](tls.md).
+page of their own: [tls.md](tls.md); so has who may call what: [security.md](security.md).
 
 ${table(["Key", "Default", "Meaning"], settingRows(SETTINGS))}
 

@@ -10,6 +10,8 @@ import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
+import { apiKeyFile } from "./identity/api-key-file.ts";
+import { createIdentity, type Identity } from "./identity/identity.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
@@ -88,21 +90,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const parse = declarationReader(options, settings, { steps, checker });
   const compose = composeWith(steps, redactor, clock);
+  const identity = await openIdentity(config, { clock, logger });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const registry = createToolRegistry({
-    clock,
-    logger,
-    secrets,
-    tools: config.tools,
-    store,
-    parse,
-    compose,
-    steps,
-    tellsDenied: () => settings.tellsDenied,
-  });
+  const means = { clock, logger, secrets, store, parse, compose, steps };
+  const registry = createToolRegistry({ ...means, tools: config.tools, tellsDenied: () => settings.tellsDenied });
   const kept = keepCalls(config, { clock, logger });
-  const shared = { registry, kept, clock, logger };
+  const shared = { registry, kept, clock, logger, authenticate: identity.authenticate };
   const door = createFrontDoor({
     ...shared,
     version: VERSION,
@@ -118,6 +112,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     for (const step of steps) step[Symbol.dispose]?.();
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
+    await identity.take(next.identity);
     const changes = settings.take(next);
     // Whatever has changed: the lines that origins name may be others.
     await registry.readAgain();
@@ -139,6 +134,15 @@ type PortSettings = Pick<
   FrontDoorOptions,
   "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins"
 >;
+
+/** Tells callers apart. @throws GatewayError where a file that this takes cannot be used. */
+function openIdentity(
+  { identity, state }: GatewayConfig,
+  deps: { readonly clock: Clock; readonly logger: Logger },
+): Promise<Identity> {
+  return createIdentity({ settings: identity, keyFile: apiKeyFile(state.folder), ...deps });
+}
+
 /** Keeps other gateways out of the state folder. @throws GatewayError STORE_FAILED. */
 async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger): Promise<AsyncDisposable | undefined> {
   const lock = await lockFolder(state.folder, clock);

@@ -1,13 +1,9 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import {
-  type GatewayConfig,
-  type GatewayConfigSource,
-  parseGatewayConfig,
-  TLS_ON_A_SOCKET,
-} from "../config/gateway-config.ts";
-import { parseListenAddress } from "../config/listen-address.ts";
+import { type GatewayConfig, type GatewayConfigSource, parseGatewayConfig } from "../config/gateway-config.ts";
+import { exposureProblem, parseListenAddress } from "../config/listen-address.ts";
 import type { SourceProblem } from "../config/source-document.ts";
+import { TLS_ON_A_SOCKET } from "../config/tls-settings.ts";
 import { systemReason } from "./arguments.ts";
 import { CliError } from "./cli-error.ts";
 import type { Surroundings } from "./command.ts";
@@ -116,10 +112,12 @@ function withOptions(config: GatewayConfig, options: ServeOptions, cwd: string):
   };
 }
 
-function listenAddress(text: string, { tls }: GatewayConfig, cwd: string): GatewayConfig["listen"] {
+function listenAddress(text: string, { tls, identity }: GatewayConfig, cwd: string): GatewayConfig["listen"] {
   const listen = parseListenAddress(text, cwd);
   if ("problem" in listen) throw new CliError(EXIT.usage, `--listen: ${listen.problem}`);
   if ("path" in listen && tls !== undefined) throw new CliError(EXIT.usage, `\`tls\` and --listen: ${TLS_ON_A_SOCKET}`);
+  const exposed = exposureProblem(listen, identity);
+  if (exposed !== undefined) throw new CliError(EXIT.usage, `--listen: ${exposed}`);
   return listen;
 }
 

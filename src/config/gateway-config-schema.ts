@@ -3,10 +3,12 @@ import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
+import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
-import { count, duration, path, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
+import { TLS_SETTINGS } from "./tls-settings.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -15,9 +17,6 @@ const GIB = 1_073_741_824;
 
 /** How important a log line must be to be written. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
-
-/** Versions of TLS that can be the oldest one spoken. */
-export const TLS_VERSIONS = ["TLSv1.2", "TLSv1.3"] as const;
 
 /** What a faulty upstream does to the attempts of some tools. */
 const FAULT_RULE_SCHEMA: JsonObject = {
@@ -53,16 +52,10 @@ const FAULT_RULE_SCHEMA: JsonObject = {
 export const SETTINGS = {
   listen: text(
     "127.0.0.1:7433",
-    "Address and port of the one port, such as `127.0.0.1:7433` or `[::1]:7433`; port 0: any free one. Only loopback while no authentication is configured. Or `unix:` and the path of a Unix socket, relative to this file, such as `unix:toolgate.sock`: only the gateway's own user can connect.",
+    "Address and port of the one port, such as `127.0.0.1:7433` or `[::1]:7433`; port 0: any free one. Only loopback while `identity` tells nobody apart. Or `unix:` and the path of a Unix socket, relative to this file, such as `unix:toolgate.sock`: only the gateway's own user can connect.",
   ),
-  "tls.cert": path(
-    "PEM file of the port's certificate, followed by the intermediate ones, relative to this file. The port then speaks TLS alone. Read again when it changes, together with `tls.key`; open connections go on.",
-  ),
-  "tls.key": path("PEM file of the certificate's private key, without a passphrase, relative to this file."),
-  "tls.min_version": {
-    schema: { enum: TLS_VERSIONS, description: "The oldest version of TLS that is spoken." },
-    standard: "TLSv1.2",
-  },
+  ...TLS_SETTINGS,
+  ...IDENTITY_SETTINGS,
   "tools.folder": text("tools", "The watched folder of declarations, relative to this file."),
   "tools.include": {
     schema: {
@@ -289,7 +282,6 @@ export type SettingKey = keyof typeof SETTINGS;
 
 /** Keys that a later version gives an effect. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  identity: "Who may call: API keys, JWT, mTLS.",
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
   secrets: "Where secrets come from besides the environment.",
@@ -299,13 +291,13 @@ const NOT_YET: Readonly<Record<string, string>> = {
   proxy: "How upstreams are reached.",
 };
 
-/** The same, of `tls`. */
-const TLS_NOT_YET: Readonly<Record<string, string>> = { client_ca: "Who signs the certificates of callers." };
-
 const SECTIONS: Readonly<Record<string, string>> = {
   "": "What is not a tool; a tool stands in a file of its own.",
   ...Object.fromEntries(Object.entries(POLICY_SECTIONS).map(([key, words]) => [`defaults.${key}`, words])),
   tls: "The certificate of the port, and its key. Without them the port speaks plaintext.",
+  identity:
+    "How callers are told apart. Without it every caller is the anonymous operator, and only loopback is served.",
+  "identity.trusted_header": "What a proxy on this machine says of the caller.",
   tools: "The watched folder.",
   state: "What the gateway keeps on disk.",
   defaults: "Stand in where a declaration is silent.",
@@ -375,7 +367,7 @@ function policyDefaults(): PolicyDefaults {
 /** The section of certificates: neither file comes alone. */
 function tlsSchema(): JsonObject {
   const { properties, ...rest } = settingsSchema(SETTINGS, "tls.", { sections: SECTIONS, defaults: true });
-  return { ...rest, properties: { ...properties, ...notYet(TLS_NOT_YET) }, required: ["cert", "key"] };
+  return { ...rest, properties, required: ["cert", "key"] };
 }
 
 function notYet(keys: Readonly<Record<string, string>>): Record<string, JsonObject> {

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue, PoolSettings, PrivateReach } from "../core/adapter.ts";
 import { parseDuration } from "../core/durations.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
+import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
@@ -15,9 +16,9 @@ import {
   LOG_LEVELS,
   SETTINGS,
   type SettingKey,
-  TLS_VERSIONS,
 } from "./gateway-config-schema.ts";
-import { parseListenAddress } from "./listen-address.ts";
+import { readIdentity } from "./identity-settings.ts";
+import { exposureProblem, parseListenAddress } from "./listen-address.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
@@ -26,6 +27,7 @@ import { readSettings, settingKeys } from "./read-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
+import { readTls, type TlsSettings, tlsIssues } from "./tls-settings.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
 export interface GatewayConfig {
@@ -35,7 +37,9 @@ export interface GatewayConfig {
    */
   readonly listen: ListenAddress;
   /** Absolute paths of PEM files, and the oldest version of TLS spoken. Absent: the port speaks plaintext. */
-  readonly tls?: { readonly certFile: string; readonly keyFile: string; readonly minVersion: TlsVersion };
+  readonly tls?: TlsSettings;
+  /** How callers are told apart. Absent: every caller is the anonymous operator. */
+  readonly identity?: IdentitySettings;
   readonly tools: {
     /** Absolute path of the watched folder. */
     readonly folder: string;
@@ -135,9 +139,6 @@ export interface GatewayConfig {
   readonly origins: ReadonlyMap<string, string>;
 }
 
-/** A version of TLS. */
-export type TlsVersion = (typeof TLS_VERSIONS)[number];
-
 /** Where the text of a configuration came from. */
 export interface GatewayConfigSource {
   /** Name of the file as origins show it, such as `gateway.yaml`. */
@@ -164,16 +165,14 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const settings = readAll(value, document, source.file);
   const listen = parseListenAddress(textOf(settings.values.get("listen")), source.folder);
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
-  if ("path" in listen && settings.values.has("tls.cert")) {
-    settings.issues.push({ pointer: "/tls", message: `\`tls\`: ${TLS_ON_A_SOCKET}` });
-  }
+  const identity = readIdentity(settings.values, source.folder, settings.issues);
+  settings.issues.push(...tlsIssues(settings.values, listen));
+  const exposed = "problem" in listen ? undefined : exposureProblem(listen, identity);
+  if (exposed !== undefined) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${exposed}` });
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
-  return { ok: true, config: build(settings, listen, source.folder) };
+  const config = build(settings, listen, source.folder);
+  return { ok: true, config: identity === undefined ? config : { ...config, identity } };
 }
-
-/** Why `tls` is refused where the gateway listens on a Unix socket. */
-export const TLS_ON_A_SOCKET =
-  "a Unix socket needs no TLS, since nothing of it leaves the machine: remove it, or listen on an address and a port";
 
 /**
  * Dotted keys of what differs between two configurations, groups as `groups.NAME`. What the command line has set in both
@@ -237,7 +236,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   };
   return {
     listen,
-    ...tlsOf(values, folder),
+    ...readTls(values, folder),
     tools: {
       folder: resolve(folder, text("tools.folder")),
       include: texts("tools.include"),
@@ -314,14 +313,6 @@ function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
       ...given("idleMs", "defaults.pool.idle_timeout"),
     },
   };
-}
-
-/** The schema has seen to it that neither file comes alone. */
-function tlsOf(values: Settings["values"], folder: string): Pick<GatewayConfig, "tls"> {
-  if (!values.has("tls.cert")) return {};
-  const path = (key: SettingKey): string => resolve(folder, textOf(values.get(key)));
-  const minVersion = TLS_VERSIONS.find((version) => version === values.get("tls.min_version")) ?? "TLSv1.2";
-  return { tls: { certFile: path("tls.cert"), keyFile: path("tls.key"), minVersion } };
 }
 
 /** What says how calls are kept. */

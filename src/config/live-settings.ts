@@ -66,7 +66,7 @@ function declarationSettings({ defaults, limits, groups, origins }: GatewayConfi
 /** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */
 function isLive(key: string): boolean {
   return (
-    ["defaults.", "groups.", "faults.", "rate_limit."].some((prefix) => key.startsWith(prefix)) ||
+    ["defaults.", "groups.", "faults.", "rate_limit.", "identity."].some((prefix) => key.startsWith(prefix)) ||
     key === "limits.response_bytes" ||
     key === "denied_calls"
   );

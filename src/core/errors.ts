@@ -65,6 +65,37 @@ export const ERROR_CATALOGUE = {
     meaning: "The caller lacks the role the operation needs, which the text names.",
     mend: "Call as a principal that has the role.",
   },
+  CREDENTIAL_MISSING: {
+    status: "UNAUTHENTICATED",
+    retryable: false,
+    meaning: "The gateway takes identified callers only, and the call shows no credential.",
+    mend: "Send an API key, a token or a client certificate, as the text says.",
+  },
+  CREDENTIAL_INVALID: {
+    status: "UNAUTHENTICATED",
+    retryable: false,
+    meaning: "The credential is unknown, wrong, expired or revoked; which of them only the gateway's log says.",
+    mend: "Send one that is valid. `authentication-failed` in the log has the cause.",
+  },
+  CREDENTIALS_THROTTLED: {
+    status: "RESOURCE_EXHAUSTED",
+    retryable: true,
+    meaning:
+      "Too many calls from this address showed a credential that is not valid, so another one is not looked at for a moment. Credentials that were good before are not concerned.",
+    mend: "Call again after the time in RetryInfo, and find who sends the wrong ones: the log has `authentication-failed`.",
+  },
+  CREDENTIAL_UNCHECKED: {
+    status: "UNAVAILABLE",
+    retryable: true,
+    meaning: "The token cannot be checked, since the keys of its issuer cannot be had.",
+    mend: "Call again later, and see whether the gateway reaches `jwks_url`; its log has `jwks-unreachable`.",
+  },
+  CALLER_CHANGED: {
+    status: "ABORTED",
+    retryable: true,
+    meaning: "The roles of a caller are others than when its Watch began.",
+    mend: "Watch again: the tools are told anew.",
+  },
   TOOL_NOT_REMOVABLE: {
     status: "FAILED_PRECONDITION",
     retryable: false,

@@ -100,7 +100,7 @@ export class CertificateWatch implements AsyncDisposable {
     const { certFile: cert, keyFile: key } = this.#files;
     const { names, validToMs, keyIsOpen } = certificate;
     const before = this.#inUse;
-    if (before?.cert.equals(certificate.cert) === true && before.key.equals(certificate.key)) return;
+    if (before !== undefined && isSame(before, certificate)) return;
     use(certificate);
     this.#inUse = certificate;
     logger.info("tls-certificate-loaded", { cert, names, validTo: new Date(validToMs).toISOString() });
@@ -135,9 +135,16 @@ export class CertificateWatch implements AsyncDisposable {
   }
 }
 
+function isSame(before: Certificate, now: Certificate): boolean {
+  const authorities = [before.clientCa, now.clientCa].map((bytes) => bytes ?? Buffer.alloc(0));
+  const pairs = [[before.cert, now.cert], [before.key, now.key], authorities];
+  return pairs.every(([a, b]) => a !== undefined && b !== undefined && a.equals(b));
+}
+
 /** Equal: nothing was written. Change time counts too, since a mode that is mended lets a file be read. */
-async function stateOf({ certFile, keyFile }: CertificateFiles): Promise<string> {
-  const states = await Promise.all([certFile, keyFile].map(fileState));
+async function stateOf({ certFile, keyFile, client }: CertificateFiles): Promise<string> {
+  const authorities = client === undefined ? [] : [client.caFile];
+  const states = await Promise.all([certFile, keyFile, ...authorities].map(fileState));
   return states.join(" ");
 }
 

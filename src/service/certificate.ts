@@ -16,12 +16,23 @@ export interface CertificateFiles {
   readonly keyFile: string;
   /** The oldest version of TLS that is spoken. */
   readonly minVersion: "TLSv1.2" | "TLSv1.3";
+  /** Authorities of callers' certificates; absent: none is asked for. */
+  readonly client?: ClientAuthorities;
+}
+
+/** Whose certificates callers may show. */
+export interface ClientAuthorities {
+  readonly caFile: string;
+  /** Whether the handshake of a caller without one fails. */
+  readonly required: boolean;
 }
 
 /** A certificate and its key, fit for use. */
 export interface Certificate {
   readonly cert: Buffer;
   readonly key: Buffer;
+  /** Certificates of the authorities of callers. */
+  readonly clientCa: Buffer | undefined;
   readonly minVersion: CertificateFiles["minVersion"];
   /** Whom it is for, such as `DNS:gateway.example.com, IP Address:10.0.0.1`. */
   readonly names: string;
@@ -37,7 +48,8 @@ export interface Certificate {
  *
  * @throws GatewayError naming the file and the mend.
  */
-export async function readCertificate({ certFile, keyFile, minVersion }: CertificateFiles): Promise<Certificate> {
+export async function readCertificate(files: CertificateFiles): Promise<Certificate> {
+  const { certFile, keyFile, minVersion } = files;
   const certPlace = `\`tls.cert\` ${certFile}`;
   const keyPlace = `\`tls.key\` ${keyFile}`;
   const { bytes: cert } = await readPem(certFile, certPlace);
@@ -49,6 +61,7 @@ export async function readCertificate({ certFile, keyFile, minVersion }: Certifi
       `${keyPlace} is not the key of the first certificate in ${certPlace}: write the two that were issued together, the gateway's own certificate before the intermediate ones`,
     );
   }
+  const clientCa = await readAuthorities(files.client);
   attempt(
     () => createSecureContext({ cert, key, minVersion }),
     (code) =>
@@ -57,6 +70,7 @@ export async function readCertificate({ certFile, keyFile, minVersion }: Certifi
   return {
     cert,
     key,
+    clientCa,
     minVersion,
     names: leaf.subjectAltName ?? leaf.subject,
     validFromMs: leaf.validFromDate.getTime(),
@@ -64,6 +78,14 @@ export async function readCertificate({ certFile, keyFile, minVersion }: Certifi
     // Windows has no such modes.
     keyIsOpen: process.platform !== "win32" && (mode & READABLE_BY_OTHERS) !== 0,
   };
+}
+
+async function readAuthorities(client: ClientAuthorities | undefined): Promise<Buffer | undefined> {
+  if (client === undefined) return undefined;
+  const place = `\`tls.client_ca\` ${client.caFile}`;
+  const { bytes } = await readPem(client.caFile, place);
+  attempt(() => new X509Certificate(bytes), `${place} ${NO_CERTIFICATE}`);
+  return bytes;
 }
 
 const NO_CERTIFICATE = "holds no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----";

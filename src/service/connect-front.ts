@@ -2,13 +2,14 @@ import type { DescService } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ContextValues, createConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerRequest } from "@connectrpc/connect/protocol";
 import { compressionGzip, universalResponseToNodeResponse } from "@connectrpc/connect-node";
-import type { Peer } from "./authenticate.ts";
+import { identifyCaller } from "./authenticate.ts";
 import { rpcOf, valuesOf } from "./connect-context.ts";
 import { clientError, describeOwnErrors, handlerErrors } from "./connect-errors.ts";
 import type { FrontOptions } from "./front-options.ts";
 import { plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 import { COMPRESS_MIN_BYTES, MAX_ANSWER_BYTES } from "./message-limits.ts";
+import { type Connection, peerOf } from "./peer.ts";
 import { LiveRpc } from "./rpc.ts";
 import { rpcTimeout } from "./rpc-timeout.ts";
 import type { Service, ServiceRouter } from "./service.ts";
@@ -64,7 +65,7 @@ async function openGate(context: HandlerContext, options: ConnectFrontOptions): 
   const rpc = rpcOf(context.values);
   describeOwnErrors(context, rpc, options);
   try {
-    rpc.identify(await options.authenticate(rpc.headers, rpc.peer()));
+    await identifyCaller(rpc, options.authenticate);
   } catch (error) {
     throw clientError(error, rpc, options.logger);
   }
@@ -86,7 +87,7 @@ function serve(handler: UniversalHandler, { request, response }: Exchange, optio
     {
       method: handler.requestPath.slice(1),
       headers,
-      peer: () => peerOf(request),
+      peer: () => peerOf(connectionOf(request), options.shown),
       binary: !/json/.test(headers.get("content-type") ?? "json"),
       timeoutMs: timeout?.timeoutMs,
       bodyArrived: () => request.readableEnded || handler.method.methodKind === "bidi_streaming",
@@ -128,6 +129,11 @@ function reset(response: NodeResponse): void {
   else response.destroy();
 }
 
+function connectionOf(request: NodeRequest): Connection {
+  const { socket } = request;
+  return "stream" in request ? { socket, session: request.stream.session } : { socket };
+}
+
 /** What gRPC clients know as RESOURCE_EXHAUSTED. Source: gRPC over HTTP/2 protocol, "Errors". */
 const ENHANCE_YOUR_CALM = 0xb;
 
@@ -157,13 +163,4 @@ function webHeaders(request: NodeRequest): Headers {
     else for (const one of value) headers.append(name, one);
   }
   return headers;
-}
-
-function peerOf(request: NodeRequest): Peer {
-  const { socket } = request;
-  return {
-    address: socket.remoteAddress ?? "",
-    port: socket.remotePort ?? 0,
-    encrypted: "stream" in request ? request.stream.session?.encrypted === true : "encrypted" in socket,
-  };
 }

@@ -81,6 +81,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     rpcs: { clock, live, resetGraceMs: connection.resetGraceMs },
     requestBytes: limits.requestBytes,
     unread: new UnreadAnswers(connection.unreadAnswerBytes),
+    shown: new WeakMap(),
   };
   const grpc = new GrpcFront(fronts);
   const connect = createConnectFront({

@@ -1,5 +1,6 @@
 import type { Logger } from "../core/logger.ts";
 import type { Authenticate } from "./authenticate.ts";
+import type { ShownCertificates } from "./peer.ts";
 import type { RpcDeps } from "./rpc.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
@@ -12,4 +13,5 @@ export interface FrontOptions {
   readonly requestBytes: number;
   /** Answers that peers have not taken. */
   readonly unread: UnreadAnswers;
+  readonly shown: ShownCertificates;
 }

@@ -2,12 +2,13 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DiagnoseResponseSchema, OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
+import { OPERATOR_ROLE } from "../core/principal.ts";
 import type { ToolRegistry } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import { toDuration } from "../wire/durations.ts";
 import { encodeCheck, encodeProblems, encodeToolExplanation } from "../wire/registry-codec.ts";
 import { requiredName } from "../wire/request-error.ts";
-import { requireOperator } from "./authenticate.ts";
+import { requireRole } from "./authenticate.ts";
 import { rpcOf } from "./connect-context.ts";
 import type { Rpc } from "./rpc.ts";
 import type { Service } from "./service.ts";
@@ -30,7 +31,7 @@ export function createOperatorService(deps: OperatorDeps): Service<typeof Operat
   return {
     explain: (request, { values }) => {
       const { principal } = rpcOf(values);
-      requireOperator(principal, "see a tool's policy");
+      requireRole(principal, [OPERATOR_ROLE], "see a tool's policy");
       return encodeToolExplanation(deps.registry.explain(requiredName("name", request.name), principal));
     },
     diagnose: (_request, { values }) => diagnose(rpcOf(values), deps),
@@ -39,7 +40,7 @@ export function createOperatorService(deps: OperatorDeps): Service<typeof Operat
 
 async function diagnose(rpc: Rpc, deps: OperatorDeps): Promise<MessageInitShape<typeof DiagnoseResponseSchema>> {
   const { registry, clock, version, startedAtMs } = deps;
-  requireOperator(rpc.principal, "examine the gateway");
+  requireRole(rpc.principal, [OPERATOR_ROLE], "examine the gateway");
   using _limit = clock.after(DIAGNOSE_MS, () =>
     rpc.abort(
       new GatewayError("CALL_DEADLINE_EXCEEDED", `the examination took longer than ${DIAGNOSE_MS / 1000} s`, {

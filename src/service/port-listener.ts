@@ -172,7 +172,13 @@ function createAcceptor(takers: SocketTakers, options: PortListenerOptions): Ent
   const { address, tls, limits, clock, logger } = options;
   if (tls === undefined) return { acceptor: new PrefaceSniffer(takers, clock, limits.sniffMs) };
   if ("path" in address) throw new GatewayError("INTERNAL", `no TLS on ${addressText(address)}: leave \`tls\` out`);
-  const acceptor = new TlsAcceptor(takers, { clock, logger, sniffMs: limits.sniffMs });
+  const { client } = tls;
+  const acceptor = new TlsAcceptor(takers, {
+    clock,
+    logger,
+    sniffMs: limits.sniffMs,
+    ...(client === undefined ? {} : { clientAuth: client.required ? ("required" as const) : ("optional" as const) }),
+  });
   const certificates = new CertificateWatch(tls, { clock, logger, use: (certificate) => acceptor.use(certificate) });
   return { acceptor, certificates };
 }

@@ -7,12 +7,13 @@ import {
   type UnregisterRequest,
   type UnregisterResponseSchema,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import { OPERATOR_ROLE } from "../core/principal.ts";
 import type { RegisterOutcome, ToolRegistry } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import { decodeEtag, decodeRegister } from "../wire/registry-codec.ts";
 import { requiredName } from "../wire/request-error.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
-import { requireOperator } from "./authenticate.ts";
+import { requireRole } from "./authenticate.ts";
 import type { RequestIds } from "./request-ids.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -36,7 +37,7 @@ export async function registerTool(
   rpc: Rpc,
   { registry, tools, requestIds, lifetime }: RegisterDeps,
 ): Promise<MessageInitShape<typeof RegisterResponseSchema>> {
-  requireOperator(rpc.principal, "register tools");
+  requireRole(rpc.principal, [OPERATOR_ROLE], "register tools");
   const options = decodeRegister(request);
   const { requestId } = request;
   const signal = requestId === "" ? rpc.signal : lifetime;
@@ -58,7 +59,7 @@ export async function unregisterTool(
   rpc: Rpc,
   { registry }: Pick<RegisterDeps, "registry">,
 ): Promise<MessageInitShape<typeof UnregisterResponseSchema>> {
-  requireOperator(rpc.principal, "unregister tools");
+  requireRole(rpc.principal, [OPERATOR_ROLE], "unregister tools");
   const options = {
     name: requiredName("name", request.name),
     etag: decodeEtag(request.etag),

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
-import { ANONYMOUS, type Principal } from "../core/principal.ts";
-import type { HeaderReader, Peer } from "./authenticate.ts";
+import type { HeaderReader, Peer } from "../core/identity.ts";
+import type { Principal } from "../core/principal.ts";
 
 /** Facts and life of one RPC: what a handler sees of it, whatever front it came through. */
 export interface Rpc {
@@ -18,6 +18,8 @@ export interface Rpc {
   readonly lost: boolean;
   /** The caller's RPC deadline: milliseconds since the epoch. */
   readonly deadlineMs: number | undefined;
+  /** Who calls by what it showed, found out anew; absent: nothing to ask. @throws GatewayError where it counts no more. */
+  reauthenticate?(): Principal | Promise<Principal>;
   /** Whether messages travel in binary form, as against JSON. */
   readonly binary: boolean;
   /** The call was accepted: its id goes into the RPC's errors and log lines. */
@@ -53,6 +55,9 @@ export interface RpcDeps {
   readonly resetGraceMs: number;
 }
 
+/** Until somebody told who calls: may do nothing. */
+const NOBODY: Principal = { id: "anonymous", roles: [], kind: "anonymous" };
+
 /** An RPC from its headers to the end of its stream. */
 export class LiveRpc implements Rpc {
   readonly deadlineMs: number | undefined;
@@ -65,7 +70,8 @@ export class LiveRpc implements Rpc {
   readonly #init: RpcInit;
   readonly #deps: RpcDeps;
   readonly #controller = new AbortController();
-  #principal = ANONYMOUS;
+  #principal: Principal = NOBODY;
+  #ask: () => Principal | Promise<Principal> = () => this.#principal;
   #callId: string | undefined;
   #endless = false;
   #closed = false;
@@ -124,9 +130,14 @@ export class LiveRpc implements Rpc {
     return this.#init.bodyArrived();
   }
 
-  /** Authentication told who calls. */
-  identify(principal: Principal): void {
+  /** Authentication told who calls; `ask` does so again. */
+  identify(principal: Principal, ask: () => Principal | Promise<Principal> = () => principal): void {
     this.#principal = principal;
+    this.#ask = ask;
+  }
+
+  reauthenticate(): Principal | Promise<Principal> {
+    return this.#ask();
   }
 
   accept(callId: string): void {

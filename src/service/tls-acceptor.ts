@@ -27,6 +27,8 @@ export interface TlsAcceptorDeps {
   readonly logger: Logger;
   /** Time for each of: the first byte, the handshake, the first byte after it. */
   readonly sniffMs: number;
+  /** Whether callers are asked for a certificate, and those without one of the authorities are let in. Default: not asked. */
+  readonly clientAuth?: "optional" | "required";
 }
 
 /**
@@ -46,7 +48,13 @@ export class TlsAcceptor implements Acceptor {
   constructor({ http1, http2 }: SocketTakers, deps: TlsAcceptorDeps) {
     const { clock, logger, sniffMs } = deps;
     this.#deps = deps;
-    this.#server = createServer({ ALPNProtocols: ["h2", "http/1.1"] });
+    const { clientAuth } = deps;
+    this.#server = createServer({
+      ALPNProtocols: ["h2", "http/1.1"],
+      requestCert: clientAuth !== undefined,
+      // What does not count is refused call by call then, with a word why.
+      rejectUnauthorized: clientAuth === "required",
+    });
     this.#server.on("secureConnection", (socket) => this.#secured(socket));
     this.#server.on("tlsClientError", (error, { remoteAddress }) => {
       logger.debug("tls-handshake-failed", { peer: remoteAddress, error });
@@ -69,8 +77,8 @@ export class TlsAcceptor implements Acceptor {
   }
 
   /** Handshakes from now on are done with this certificate; connections that are open go on. */
-  use({ cert, key, minVersion }: Certificate): void {
-    this.#server.setSecureContext({ cert, key, minVersion });
+  use({ cert, key, clientCa, minVersion }: Certificate): void {
+    this.#server.setSecureContext({ cert, key, minVersion, ...(clientCa === undefined ? {} : { ca: clientCa }) });
   }
 
   accept(socket: Socket): void {

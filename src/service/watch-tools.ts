@@ -7,6 +7,7 @@ import { eventsUntil } from "../core/signal.ts";
 import { type ToolSelection, toolSelection } from "../wire/filter.ts";
 import { encodeProblems } from "../wire/registry-codec.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
+import { refuseChanged } from "./authenticate.ts";
 import type { Rpc } from "./rpc.ts";
 import { TICK, withTicks } from "./ticks.ts";
 import type { Turns } from "./turns.ts";
@@ -31,7 +32,7 @@ type WatchMessage = MessageInitShape<typeof WatchResponseSchema>;
  * Changes of the tools a caller may see and asked for. Ends with the RPC's signal; a gateway that stops ends it at
  * once, so that the caller goes on elsewhere, and a reader that takes nothing for five minutes is cut off.
  *
- * @throws GatewayError REQUEST_INVALID, and the signal's reason.
+ * @throws GatewayError REQUEST_INVALID, CALLER_CHANGED, what authentication throws by then, and the signal's reason.
  */
 export async function* watchTools(
   request: WatchRequest,
@@ -49,6 +50,8 @@ export async function* watchTools(
     if (message === TICK && !watcher.synced) continue;
     const turn = turns.next();
     if (turn !== undefined) await turn;
+    // A watch may outlive the key or token it began with.
+    if (rpc.reauthenticate !== undefined) refuseChanged(rpc.principal, await rpc.reauthenticate());
     // Comes to rest only once the transport has room for the message, as each message read makes.
     using _stalled = clock.after(STALLED_AFTER_MS, () => rpc.abort(watchStalled()));
     yield message === TICK ? { revision: BigInt(watcher.revision), event: { case: "synced", value: {} } } : message;

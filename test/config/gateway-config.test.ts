@@ -93,6 +93,35 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "defaults.rate_limit.requests": ["9", "defaults.policies", new Map([["rate_limit.requests", 9]])],
   "defaults.rate_limit.per": ["9s", "defaults.policies", new Map([["rate_limit.per", 9_000]])],
   "defaults.rate_limit.burst": ["9", "defaults.policies", new Map([["rate_limit.burst", 9]])],
+  "tls.client_ca": ["ca.crt", "tls.client.caFile", "/srv/gate/ca.crt"],
+  "tls.client_auth": ["required", "tls.client.required", true],
+  "identity.api_keys": ["true", "identity.apiKeys", true],
+  "identity.jwt": [
+    "[{issuer: i, audiences: [a], jwks_file: k.json, role_map: {boss: [admin]}, clock_skew: 1m}]",
+    "identity.jwt",
+    [
+      {
+        name: "jwt",
+        issuer: "i",
+        audiences: ["a"],
+        jwks: { file: "/srv/gate/k.json" },
+        algorithms: ["RS256", "PS256", "ES256", "EdDSA"],
+        clockSkewMs: 60_000,
+        subjectClaim: "sub",
+        rolesClaim: "roles",
+        roleMap: new Map([["boss", ["admin"]]]),
+        roles: [],
+      },
+    ],
+  ],
+  "identity.mtls": [
+    "[{dns: 'a.example', roles: [caller]}]",
+    "identity.certificates",
+    [{ type: "dns", name: "a.example", roles: ["caller"] }],
+  ],
+  "identity.trusted_header.subject": ["X-User", "identity.trustedHeader.subject", "x-user"],
+  "identity.trusted_header.roles": ["X-Roles", "identity.trustedHeader.roles", "x-roles"],
+  "identity.anonymous_roles": ["[guest]", "identity.anonymousRoles", ["guest"]],
   "defaults.allowed_roles": ["[admin]", "defaults.policies", new Map([["allowed_roles", ["admin"]]])],
   "defaults.allowed_subjects": ["['key:ci']", "defaults.policies", new Map([["allowed_subjects", ["key:ci"]]])],
   denied_calls: ["permission_denied", "tellsDenied", true],
@@ -143,6 +172,11 @@ const BESIDE: Readonly<Record<string, string>> = {
   "tls.key": "  cert: c\n",
   "rate_limit.per": "  requests: 5\n",
   "rate_limit.burst": "  requests: 5\n",
+  "tls.client_ca": "  cert: c\n  key: k\nidentity: {mtls: [{dns: a}]}\n",
+  "tls.client_auth": "  cert: c\n  key: k\n  client_ca: ca\nidentity: {mtls: [{dns: a}]}\n",
+  "identity.trusted_header.roles": "    subject: X-User\n",
+  "identity.mtls": "tls: {cert: c, key: k, client_ca: ca}\n",
+  "identity.anonymous_roles": "  api_keys: true\n",
   "tls.min_version": "  cert: c\n  key: k\n",
 };
 
@@ -158,7 +192,7 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     for (const name of path.split(".")) at = (at as Record<string, unknown>)[name];
     expect(at).toEqual(value);
     expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
-    const beside = (BESIDE[key]?.match(/:/g) ?? []).length;
+    const beside = (BESIDE[key]?.match(/\b(?:cert|key|client_ca|mtls|subject|requests|api_keys):/g) ?? []).length;
     expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
     // Other values of a section that comes as a whole, such as that of a rate, come with it.
     const come = [...parsed.settings.keys()].filter((each) => !DEFAULTS.settings.has(each));
@@ -220,6 +254,39 @@ test("only loopback addresses are taken while no authentication is configured", 
   }
 });
 
+test("an address that can be reached from outside is taken where callers are told apart, but for a trusted header", () => {
+  const outside = "listen: 0.0.0.0:7433\n";
+  expect(problems(`${outside}identity: {api_keys: true}\n`)).toEqual([]);
+  expect(problems(`${outside}identity: {jwt: [{issuer: i, audiences: [a], jwks_file: k}]}\n`)).toEqual([]);
+  expect(problems(`${outside}identity: {api_keys: false}\n`)).toEqual([expect.stringContaining("no authentication")]);
+  expect(problems(`${outside}identity: {anonymous_roles: [operator]}\n`)).toHaveLength(2);
+  expect(problems(`${outside}identity: {api_keys: true, trusted_header: {subject: x-user}}\n`)).toEqual([
+    expect.stringMatching(/`identity\.trusted_header` believes whoever reaches it: listen on 127\.0\.0\.1:7433 or /),
+  ]);
+  expect(problems("listen: unix:a\nidentity: {trusted_header: {subject: x-user}}\n")).toEqual([]);
+});
+
+test("ways of identity that cannot work or have no effect are refused with the mend", () => {
+  const jwt = (keys: string): string[] => problems(`identity: {jwt: [{issuer: i, audiences: [a], ${keys}}]}\n`);
+  expect(jwt("name: x")).toEqual([expect.stringContaining("takes one of `jwks_url` and `jwks_file`")]);
+  expect(jwt("jwks_url: 'http://idp.example/'")).toEqual([expect.stringContaining("expected an https URL")]);
+  expect(jwt("jwks_url: 'http://127.0.0.1:1/'")).toEqual([]);
+  expect(jwt("jwks_file: k, algorithms: [HS256]")).toEqual([expect.stringContaining("HS256")]);
+  expect(jwt("jwks_file: k, algorithms: [none]")).toHaveLength(1);
+  expect(jwt("jwks_file: k, clock_skew: 6m")).toEqual([expect.stringContaining("at most 5m")]);
+  expect(jwt("jwks_file: k, name: key")).toEqual([expect.stringContaining('"key" is taken')]);
+  expect(jwt("jwks_file: k}, {issuer: i, audiences: [a], jwks_file: k, name: b")).toEqual([
+    expect.stringContaining("stands there twice"),
+  ]);
+  expect(problems("identity: {mtls: [{dns: a}]}\n")).toEqual([expect.stringContaining("needs `tls.client_ca`")]);
+  const tls = "tls: {cert: c, key: k, client_ca: ca}\n";
+  expect(problems(`${tls}identity: {mtls: [{dns: a, uri: b}]}\n`)).toEqual([expect.stringContaining("takes one of")]);
+  expect(problems("tls: {cert: c, key: k, client_auth: required}\n")).toHaveLength(1);
+  expect(problems("identity: {trusted_header: {roles: x-roles}}\n")).toEqual([
+    expect.stringContaining("without `subject`"),
+  ]);
+});
+
 test("what a group sets stands under its name, by dotted key and with its origin", () => {
   const text = "groups:\n  aws.eu:\n    max_parallel_calls: 3\n    concurrency_limit: 2\n  plain: {}\n";
   const { groups, origins } = config(text);
@@ -279,7 +346,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
     "2:1 `tls`: a Unix socket needs no TLS, since nothing of it leaves the machine: remove it, or listen on an address and a port",
   ]);
   expect(problems("tls: {cert: c, key: k, client_ca: ca}\n")).toEqual([
-    "1:24 `tls.client_ca` is not supported yet: remove it",
+    "1:24 `tls.client_ca` has no effect without `identity.mtls`, which says whom a certificate means",
   ]);
   expect(problems("listen: 0.0.0.0:1\ntls: {cert: c, key: k}\n")).toEqual([
     expect.stringContaining("can be reached from outside, and no authentication is configured"),
@@ -287,7 +354,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["identity", "toolsets", "skills", "secrets", "audit", "metrics", "telemetry"]) {
+  for (const key of ["toolsets", "skills", "secrets", "audit", "metrics", "telemetry"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

@@ -6,6 +6,11 @@ test("every reason has the status it was published with", () => {
     TOOL_NOT_FOUND: "NOT_FOUND",
     TOOL_DISABLED: "FAILED_PRECONDITION",
     TOOL_EXISTS: "ALREADY_EXISTS",
+    CREDENTIAL_MISSING: "UNAUTHENTICATED",
+    CREDENTIAL_INVALID: "UNAUTHENTICATED",
+    CREDENTIALS_THROTTLED: "RESOURCE_EXHAUSTED",
+    CREDENTIAL_UNCHECKED: "UNAVAILABLE",
+    CALLER_CHANGED: "ABORTED",
     TOOL_NOT_REMOVABLE: "FAILED_PRECONDITION",
     ARGUMENTS_INVALID: "INVALID_ARGUMENT",
     ARGUMENTS_MALFORMED: "INVALID_ARGUMENT",
@@ -48,6 +53,9 @@ test("every reason has the status it was published with", () => {
 test("these reasons are retryable and no others", () => {
   const retryable = Object.entries(ERROR_CATALOGUE).filter(([, entry]) => entry.retryable);
   expect(retryable.map(([reason]) => reason)).toEqual([
+    "CREDENTIALS_THROTTLED",
+    "CREDENTIAL_UNCHECKED",
+    "CALLER_CHANGED",
     "CALL_DEADLINE_EXCEEDED",
     "UPSTREAM_TIMEOUT",
     "UPSTREAM_UNREACHABLE",

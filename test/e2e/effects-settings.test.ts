@@ -2,14 +2,16 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConnectError } from "@connectrpc/connect";
+import { ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { CallResponse } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import { type CallResponse, ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
+import { ISSUER, tokenMaker } from "../identity/fixtures.ts";
 import { AUTHORITY } from "../service/certificate-folder.ts";
-import { type Issued, issue } from "../service/certificates.ts";
+import { createAuthority, type Issued, issue } from "../service/certificates.ts";
 import { rawSession, rawSocket } from "../service/raw.ts";
 import { rawTls } from "../service/tls-raw.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
@@ -132,6 +134,26 @@ function failing(name: string, pattern: RegExp): (gateway: OpenGateway) => Promi
   };
 }
 
+/** Tools that a caller with these headers may see. */
+async function listed(url: string, headers: Readonly<Record<string, string>> = {}): Promise<readonly unknown[]> {
+  const response = await fetch(url + LIST, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: "{}",
+  });
+  const answer: unknown = await response.json();
+  const { tools = [] } = answer as { tools?: readonly unknown[] };
+  return tools;
+}
+
+/** The word for why a caller with these headers is refused. */
+async function whyRefused({ url }: OpenGateway, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
+  const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
+  return createClient(ToolGatewayService, transport)
+    .list({}, { headers })
+    .then(() => "OK", reasonOf);
+}
+
 /** How many of three calls by one caller are refused for its rate, one after the other and of different tools. */
 async function refusedOfThree({ client }: OpenGateway): Promise<number> {
   let refused = 0;
@@ -210,6 +232,15 @@ function tlsFiles({ cert, key }: Issued): Readonly<Record<string, string>> {
   return { "tls.crt": cert, "tls.key": key };
 }
 
+/** Status of a listing over a connection that shows a certificate. */
+async function statusWith(port: number, { cert, key }: Issued): Promise<string> {
+  using raw = await rawTls(port, { cert, key });
+  const head = `POST ${LIST} HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2`;
+  raw.socket.write(`${head}\r\n\r\n{}`);
+  await raw.received(/HTTP\/1.1 \d+/);
+  return /HTTP\/1.1 (\d+)/.exec(raw.text())?.[1] ?? "";
+}
+
 /** A gateway shows the certificate that it was given, which takes both files. */
 async function shownCertificate(open: Open): Promise<void> {
   for (const names of [
@@ -247,6 +278,71 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
         ),
       ).toBe(spoken);
     }
+  },
+  async "tls.client_ca"(open) {
+    const files = { ...tlsFiles(issue({ issuer: AUTHORITY })), "ca.crt": AUTHORITY.cert };
+    const status = async (ca: string): Promise<string> => {
+      const settings = { tls: { ...TLS, client_ca: ca }, identity: { mtls: [{ dns: "caller" }] } };
+      const { port } = await open({ files: { ...files, "other.crt": createAuthority("other").cert }, settings });
+      return statusWith(port, issue({ issuer: AUTHORITY, names: ["caller"] }));
+    };
+    expect([await status("ca.crt"), await status("other.crt")]).toEqual(["200", "401"]);
+  },
+  async "tls.client_auth"(open) {
+    const files = { ...tlsFiles(issue({ issuer: AUTHORITY })), "ca.crt": AUTHORITY.cert };
+    const identity = { mtls: [{ dns: "caller" }] };
+    const status = async (auth: string): Promise<string> => {
+      const { port } = await open({
+        files,
+        settings: { tls: { ...TLS, client_ca: "ca.crt", client_auth: auth }, identity },
+      });
+      using raw = await rawTls(port);
+      raw.socket.write("GET /healthz HTTP/1.1\r\nhost: a\r\n\r\n");
+      return await raw.received(/200 OK/).then(
+        () => "let in",
+        () => "refused",
+      );
+    };
+    expect([await status("optional"), await status("required")]).toEqual(["let in", "refused"]);
+  },
+  "identity.api_keys": { values: [false, true], see: whyRefused, seen: ["OK", "CREDENTIAL_MISSING"] },
+  async "identity.jwt"(open) {
+    const maker = await tokenMaker();
+    const jwt = [{ issuer: ISSUER.issuer, audiences: ["toolgate"], jwks_file: "jwks.json", algorithms: ["ES256"] }];
+    const gateway = await open({ files: { "jwks.json": maker.jwks }, settings: { identity: { jwt } } });
+    expect(await whyRefused(gateway)).toBe("CREDENTIAL_MISSING");
+    expect(await whyRefused(gateway, { authorization: `Bearer ${await maker.sign({})}` })).toBe("OK");
+  },
+  async "identity.mtls"(open) {
+    const files = { ...tlsFiles(issue({ issuer: AUTHORITY })), "ca.crt": AUTHORITY.cert };
+    const caller = issue({ issuer: AUTHORITY, names: ["spiffe://example.org/agent"] });
+    const outcome = async (uri: string): Promise<string> => {
+      const settings = { tls: { ...TLS, client_ca: "ca.crt" }, identity: { mtls: [{ uri }] } };
+      const { port } = await open({ files, settings });
+      return statusWith(port, caller);
+    };
+    expect([await outcome("spiffe://example.org/*"), await outcome("spiffe://other.org/*")]).toEqual(["200", "401"]);
+  },
+  async "identity.trusted_header.subject"(open) {
+    const gateway = await open({ settings: { identity: { trusted_header: { subject: "x-user" } } } });
+    expect(await whyRefused(gateway)).toBe("CREDENTIAL_MISSING");
+    expect(await whyRefused(gateway, { "x-user": "alice" })).toBe("OK");
+  },
+  async "identity.trusted_header.roles"(open) {
+    const files = { "tools/one.yaml": tool("one", { allowed_roles: ["ops"] }) };
+    const trusted = { subject: "x-user", roles: "x-roles" };
+    const { url } = await open({ files, settings: { identity: { trusted_header: trusted } } });
+    expect((await listed(url, { "x-user": "alice", "x-roles": "ops" })).length).toBe(1);
+    expect((await listed(url, { "x-user": "alice" })).length).toBe(0);
+  },
+  "identity.anonymous_roles": {
+    values: [
+      { api_keys: true, anonymous_roles: [] },
+      { api_keys: true, anonymous_roles: ["operator"] },
+    ],
+    section: "identity",
+    see: ({ client }) => client.service.unregister({ name: "none", allowMissing: true }).then(() => "OK", reasonOf),
+    seen: ["PERMISSION_DENIED", "OK"],
   },
   "tools.folder": {
     values: ["elsewhere", "nowhere"],

@@ -8,7 +8,7 @@ export interface Issued {
 
 /** What a certificate says. */
 export interface CertificateOptions {
-  /** Default: localhost, 127.0.0.1 and ::1. */
+  /** Names of hosts, addresses and URIs. Default: localhost, 127.0.0.1 and ::1. */
   readonly names?: readonly string[];
   /** From now; negative: it has ended. Default 365. */
   readonly days?: number;
@@ -99,6 +99,8 @@ function extension(id: string, value: Buffer): Buffer {
 
 function alternativeName(name: string): Buffer {
   if (name === "::1") return der(0x87, Buffer.from([...Array<number>(15).fill(0), 1]));
+  // As SPIFFE ids are.
+  if (name.includes("://")) return der(0x86, Buffer.from(name));
   return /^[\d.]+$/.test(name) ? der(0x87, Buffer.from(name.split(".").map(Number))) : der(0x82, Buffer.from(name));
 }
 

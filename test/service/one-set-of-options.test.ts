@@ -37,19 +37,19 @@ test.each(["toolgate.v1.ToolGatewayService/Get", "toolgate.v1.OperatorService/Ex
   },
 );
 
-test.each([...METHODS, "grpc.reflection.v1.ServerReflection/ServerReflectionInfo"])(
-  "%s asks who calls before it reads a message",
-  async (method) => {
-    await using served = await serve({
-      authenticate: () => {
-        throw new GatewayError("PERMISSION_DENIED", "not you");
-      },
-    });
-    using session = rawSession(served.url);
-    const stream = session.request(grpcHeaders(`/${method}`));
-    // The beginning of a message that does not go on.
-    stream.write(envelope(new Uint8Array(100)).subarray(0, 20));
-    const { headers, trailers } = await answerOf(stream);
-    expect({ ...headers, ...trailers }).toMatchObject({ "grpc-status": "7", "grpc-message": "not you" });
-  },
-);
+test.each([
+  ...METHODS.filter((method) => !method.includes("Health")),
+  "grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+])("%s asks who calls before it reads a message", async (method) => {
+  await using served = await serve({
+    authenticate: () => {
+      throw new GatewayError("PERMISSION_DENIED", "not you");
+    },
+  });
+  using session = rawSession(served.url);
+  const stream = session.request(grpcHeaders(`/${method}`));
+  // The beginning of a message that does not go on.
+  stream.write(envelope(new Uint8Array(100)).subarray(0, 20));
+  const { headers, trailers } = await answerOf(stream);
+  expect({ ...headers, ...trailers }).toMatchObject({ "grpc-status": "7", "grpc-message": "not you" });
+});

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
+import { identifyCaller } from "../authenticate.ts";
 import { valuesOf } from "../connect-context.ts";
 import { wireError } from "../connect-errors.ts";
 import type { FrontOptions } from "../front-options.ts";
@@ -42,7 +43,7 @@ export class GrpcFront implements ServiceRouter {
     const plain = method === undefined ? undefined : plainGrpc(headers);
     const { session } = stream;
     if (method === undefined || plain === undefined || session === undefined) return false;
-    const request = new GrpcRequest(stream, plain, method.name);
+    const request = new GrpcRequest(stream, plain, method.name, this.#options.shown);
     const rpc = new LiveRpc(request, this.#options.rpcs);
     const answer = new GrpcAnswer(stream, {
       // Streams are not compressed: a reader's window would hold hundreds of times its size of text.
@@ -66,9 +67,10 @@ export class GrpcFront implements ServiceRouter {
 
   async #serve(exchange: Exchange): Promise<void> {
     const { stream, method, rpc, answer } = exchange;
-    const { authenticate, requestBytes } = this.#options;
+    const { requestBytes } = this.#options;
     try {
-      rpc.identify(await authenticate(rpc.headers, rpc.peer()));
+      const asked = identifyCaller(rpc, this.#options.authenticate);
+      if (asked !== undefined) await asked;
       const message = await readMessage(stream, {
         maxBytes: requestBytes,
         kind: method.streams ? "server-streaming" : "unary",

@@ -1,10 +1,13 @@
 import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import type { HeaderReader, Peer } from "../authenticate.ts";
+import type { HeaderReader, Peer } from "../../core/identity.ts";
+import { peerOf, type ShownCertificates } from "../peer.ts";
 import type { RpcInit } from "../rpc.ts";
 import { rpcTimeout } from "../rpc-timeout.ts";
 
 /** Source: gRPC over HTTP/2 protocol, "Content-Type". */
 const CONTENT_TYPE = /^application\/grpc(?:\+proto)?$/i;
+
+const GONE: Peer = { address: "", port: 0, encrypted: false };
 
 /** A gRPC request whose headers are there. */
 export class GrpcRequest implements RpcInit {
@@ -13,18 +16,19 @@ export class GrpcRequest implements RpcInit {
   readonly timeoutMs: number | undefined;
   readonly binary = true;
   readonly #stream: ServerHttp2Stream;
+  readonly #shown: ShownCertificates;
 
-  constructor(stream: ServerHttp2Stream, plain: PlainGrpc, method: string) {
+  constructor(stream: ServerHttp2Stream, plain: PlainGrpc, method: string, shown: ShownCertificates) {
     this.method = method;
     this.headers = plain.headers;
     this.timeoutMs = plain.timeoutMs;
     this.#stream = stream;
+    this.#shown = shown;
   }
 
   peer(): Peer {
-    const session = this.#stream.session;
-    const { remoteAddress: address = "", remotePort: port = 0 } = session?.socket ?? {};
-    return { address, port, encrypted: session?.encrypted === true };
+    const { session } = this.#stream;
+    return session === undefined ? GONE : peerOf({ socket: session.socket, session }, this.#shown);
   }
 
   bodyArrived(): boolean {
