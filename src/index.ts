@@ -4,12 +4,9 @@ export { type Clock, systemClock } from "./core/clock.ts";
 export {
   ERROR_CATALOGUE,
   type ErrorReason,
-  FAILURE_REASONS,
-  type FailureReason,
   GatewayError,
-  NOTICE_REASONS,
-  type NoticeReason,
 } from "./core/errors.ts";
+export { FAILURE_REASONS, type FailureReason, NOTICE_REASONS, type NoticeReason } from "./core/failures.ts";
 export { type LogFields, type Logger, silentLogger } from "./core/logger.ts";
 export { VERSION } from "./core/version.ts";
 export { createGateway, type Gateway, type GatewayOptions } from "./gateway.ts";

@@ -1,5 +1,5 @@
 import type { Effect } from "./effect.ts";
-import type { FailureReason, NoticeReason } from "./errors.ts";
+import type { FailureReason, NoticeReason } from "./failures.ts";
 import type { Continuation, NeededInput } from "./input-request.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";

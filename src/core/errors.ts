@@ -317,46 +317,6 @@ export const ERROR_CATALOGUE = {
 /** Stable word for why an RPC failed. */
 export type ErrorReason = keyof typeof ERROR_CATALOGUE;
 
-/**
- * Words a tool's own failure (`result.failure.reason`) can have. These are answers of the tool, not RPC errors.
- * docs/errors.md is generated from this table too.
- */
-export const FAILURE_REASONS = {
-  TOOL_FAILED: "The tool answered that it failed: `success_field` is not `success_value`, or MCP `isError`.",
-  UPSTREAM_REJECTED:
-    "The server refused the request by its protocol: no such tool there, or arguments it does not take; `upstream_code` has the JSON-RPC code.",
-  UPSTREAM_ERROR:
-    "The server answered with an error of its protocol instead of a result; `upstream_code` has the JSON-RPC code.",
-  UPSTREAM_STATUS: "The upstream answered with an HTTP status that is no success; `upstream_code` has it.",
-  UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
-  UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
-  UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
-  INPUT_REQUIRED:
-    "The tool asks for input, and the caller does not say `accepts_input`: what it asked was declined, and the message says what it was.",
-  EXIT_CODE: "The program ended with an exit code that is no success, or by a signal; `upstream_code` has the code.",
-  FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
-  OUTCOME_UNKNOWN:
-    "An earlier call with the same `request_id` was interrupted; the result is what the tool's `reconcile` says of it.",
-  RESULT_TOO_LONG: "The result is longer than `max_length` and `truncation: error` is declared.",
-} as const satisfies Readonly<Record<string, string>>;
-
-/** Stable word for a failure the tool itself reported. */
-export type FailureReason = keyof typeof FAILURE_REASONS;
-
-/**
- * Words of what the gateway has to say of a result that is given all the same (`result.notices[].reason`).
- * docs/errors.md is generated from this table too.
- */
-export const NOTICE_REASONS = {
-  OUTPUT_SCHEMA_MISMATCH:
-    "The tool declares an output schema, and what it gave does not fit, or has no structured part. The result is as the tool gave it.",
-  CONTENT_UNREADABLE:
-    "A part of the result is not as the protocol has it. It stands in the result as the JSON text that came.",
-} as const satisfies Readonly<Record<string, string>>;
-
-/** Stable word for a notice. */
-export type NoticeReason = keyof typeof NOTICE_REASONS;
-
 /** One wrong place in a request. */
 export interface FieldViolation {
   /** JSON pointer into the arguments, or a field path of the request; empty: the whole. */

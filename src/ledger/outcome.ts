@@ -8,7 +8,8 @@ import type {
   ToolResult,
 } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
-import { ERROR_CATALOGUE, type ErrorReason, FAILURE_REASONS, GatewayError, NOTICE_REASONS } from "../core/errors.ts";
+import { ERROR_CATALOGUE, type ErrorReason, GatewayError } from "../core/errors.ts";
+import { FAILURE_REASONS, NOTICE_REASONS } from "../core/failures.ts";
 import {
   isJsonArray,
   isJsonObject,

@@ -4,7 +4,8 @@ import { ToolgateError } from "../../clients/typescript/src/index.ts";
 import manifest from "../../package.json" with { type: "json" };
 import { EXIT, exitCodeOf, exitCodeOfFailure } from "../../src/cli/exit-codes.ts";
 import { isSupportedRuntime, SUPPORTED_RUNTIMES } from "../../src/cli/runtime-version.ts";
-import { ERROR_CATALOGUE, FAILURE_REASONS } from "../../src/core/errors.ts";
+import { ERROR_CATALOGUE } from "../../src/core/errors.ts";
+import { FAILURE_REASONS } from "../../src/core/failures.ts";
 
 test("exit codes are what docs/cli.md says", async () => {
   expect(EXIT).toEqual({

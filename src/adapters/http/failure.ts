@@ -1,7 +1,7 @@
 import type { ToolFailure, UpstreamResult } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Effect } from "../../core/effect.ts";
-import type { FailureReason } from "../../core/errors.ts";
+import type { FailureReason } from "../../core/failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, ownValue, parseJson } from "../../core/json.ts";
 import type { Answer } from "./answer.ts";
 import { type AnswerHead, headerOf } from "./exchange.ts";
