@@ -46,6 +46,7 @@ test("every reason has the status it was published with", () => {
     LEDGER_FULL: "RESOURCE_EXHAUSTED",
     CALL_NOT_FOUND: "NOT_FOUND",
     RESUME_EXPIRED: "OUT_OF_RANGE",
+    CONTINUATION_NOT_FOUND: "NOT_FOUND",
     STORE_FAILED: "UNAVAILABLE",
     INTERNAL: "INTERNAL",
   });
@@ -75,10 +76,13 @@ test("these reasons are retryable and no others", () => {
 test("these are the failure reasons of tools", () => {
   expect(Object.keys(FAILURE_REASONS)).toEqual([
     "TOOL_FAILED",
+    "UPSTREAM_REJECTED",
+    "UPSTREAM_ERROR",
     "UPSTREAM_STATUS",
     "UPSTREAM_UNAUTHORIZED",
     "UPSTREAM_RATE_LIMITED",
     "UPSTREAM_BAD_RESPONSE",
+    "INPUT_REQUIRED",
     "EXIT_CODE",
     "FIELD_MISSING",
     "OUTCOME_UNKNOWN",
