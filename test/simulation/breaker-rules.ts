@@ -4,7 +4,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import type { LogFields } from "../../src/core/logger.ts";
 import type { CircuitBreakerPolicy, Step, ToolPolicy } from "../../src/core/step.ts";
 import type { Journal } from "./journal.ts";
-import type { SimulatedTool } from "./scenario.ts";
+import type { SimulatedTool } from "./scenario-parts.ts";
 
 /** What is expected of one circuit. */
 interface Expected {

@@ -20,7 +20,7 @@ import { toDuration } from "../../src/wire/durations.ts";
 import type { Dice } from "./dice.ts";
 import type { Journal } from "./journal.ts";
 import type { Leg, LegEnd } from "./leg.ts";
-import type { Leaving, SimulatedCaller } from "./scenario.ts";
+import type { Leaving, SimulatedCaller } from "./scenario-parts.ts";
 
 /** How long after its deadline or its leaving a caller's call may go on. */
 const GRACE_MS = 200;

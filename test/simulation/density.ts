@@ -1,7 +1,7 @@
 import type { EffectClass, ToolPolicy } from "../../src/core/step.ts";
 import type { ToolDefinition } from "../../src/core/tool.ts";
 import type { Dice } from "./dice.ts";
-import type { Scenario, SimulatedCaller, Temper } from "./scenario.ts";
+import type { Scenario, SimulatedCaller, Temper } from "./scenario-parts.ts";
 
 /** What a kind of schedule holds fast, so that much of one thing happens in it. */
 export interface Density {

@@ -3,7 +3,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import type { LedgerKey, LedgerStore, SpillStore } from "../../src/core/store.ts";
 import { createMemoryLedger } from "../../src/stores/memory-ledger.ts";
 import type { Dice } from "./dice.ts";
-import type { Scenario } from "./scenario.ts";
+import type { Scenario } from "./scenario-parts.ts";
 
 /** A ledger store that takes its time, fails by chance, and tells what it has on record. */
 export interface SimulatedLedger extends LedgerStore {

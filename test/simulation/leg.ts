@@ -1,6 +1,6 @@
 import type { Effect } from "../../src/core/effect.ts";
 import type { GatewayError } from "../../src/core/errors.ts";
-import type { SimulatedCaller } from "./scenario.ts";
+import type { SimulatedCaller } from "./scenario-parts.ts";
 
 /** How a connection's reading ended: exactly one of these. */
 export type LegEnd =

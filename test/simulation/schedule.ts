@@ -1,7 +1,8 @@
 import { CallerRun } from "./caller.ts";
 import type { Leg } from "./leg.ts";
 import { checkOutcomes } from "./outcome-rules.ts";
-import { makeScenario, type SimulatedCaller, type SimulatedTool } from "./scenario.ts";
+import { makeScenario } from "./scenario.ts";
+import type { SimulatedCaller, SimulatedTool } from "./scenario-parts.ts";
 import { createWorld, type World, type WorldParts } from "./world.ts";
 
 /** Longer than anything in a schedule goes on. */

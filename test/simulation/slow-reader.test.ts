@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { makeTool, POLICY } from "../pipeline/fixtures.ts";
 import { CallerRun } from "./caller.ts";
-import type { SimulatedCaller } from "./scenario.ts";
+import type { SimulatedCaller } from "./scenario-parts.ts";
 import { createWorld, createWorldParts } from "./world.ts";
 
 /** One caller that reads a message each 700 ms, of a tool whose upstream answers after 110 ms and ignores its signal. */

@@ -2,7 +2,7 @@ import type { Clock } from "../../src/core/clock.ts";
 import type { LogFields } from "../../src/core/logger.ts";
 import type { RateLimit } from "../../src/core/step.ts";
 import type { Journal } from "./journal.ts";
-import type { SimulatedTool } from "./scenario.ts";
+import type { SimulatedTool } from "./scenario-parts.ts";
 
 /** So many repetitions of calls are allowed in any case, and over this time. */
 const BUDGET_FLOOR = 10;

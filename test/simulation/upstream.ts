@@ -6,7 +6,7 @@ import { GatewayError } from "../../src/core/errors.ts";
 import type { JsonValue } from "../../src/core/json.ts";
 import type { Dice } from "./dice.ts";
 import type { Journal } from "./journal.ts";
-import type { AttemptEnd, SimulatedTool } from "./scenario.ts";
+import type { AttemptEnd, SimulatedTool } from "./scenario-parts.ts";
 
 /** How long what hangs and hears nothing goes on. */
 const DEAF_MS = 400_000;

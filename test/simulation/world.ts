@@ -29,7 +29,7 @@ import {
   type SimulatedLedger,
   type SimulatedSpill,
 } from "./ledger-store.ts";
-import type { Scenario, SimulatedTool } from "./scenario.ts";
+import type { Scenario, SimulatedTool } from "./scenario-parts.ts";
 import { TrafficRules } from "./traffic-rules.ts";
 import { SimulatedUpstream } from "./upstream.ts";
 
