@@ -20,6 +20,7 @@ test("a handler that ignores its signal is left as soon as nobody reads its mess
     rpcs: { clock: systemClock, live, resetGraceMs: 1_000 },
     requestBytes: 1_000,
     unread: new UnreadAnswers(1_000_000),
+    shown: new WeakMap(),
   });
   const left = Promise.withResolvers<void>();
   front.service(Health, {
