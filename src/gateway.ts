@@ -120,6 +120,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   };
   try {
     // The tools come first: a call that arrives while they load would be told that its tool does not exist.
+    await grammar.prepare();
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);

@@ -14,11 +14,17 @@ const MAX_PROBLEMS = 50;
 
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** Control characters other than tab and line ends; a CR that no LF follows; byte order marks; halves of characters. */
-const BAD_SIGN = /(?![\t\n\r\u0085])\p{Cc}|\r(?!\n)|[\ufeff\p{Surrogate}]/gu;
+/** Most lines of a document: enough for whatever is allowed in one, and few enough to be found in a moment. */
+const MAX_LINES = { yaml: 10_000, json: 50_000 } as const;
 
-/** Whatever may be one of them, or half of a whole character: what most texts hold none of is found out sooner. */
-const MAYBE_BAD_SIGN = /[^\t\n -~\u00a0-\ud7ff\ue000-\ufefe\uff00-\uffff]/;
+/** Longest YAML that is not in the plain form, in UTF-16 code units: the whole reader takes its time for each. */
+const MAX_WHOLE_YAML = 256 * 1024;
+
+/** Control characters other than tab and line ends; a CR that no LF follows; byte order marks. */
+const BAD_SIGN = /[^\t\n\r -~\u0085\u00a0-\ufefe\uff00-\uffff]|\r(?!\n)/g;
+
+/** The same, and halves of characters. */
+const BAD_SIGN_OR_SURROGATE = /[^\t\n\r -~\u0085\u00a0-\ud7ff\ue000-\ufefe\uff00-\uffff]|\r(?!\n)/gu;
 
 /** Outcome of reading a document: all problems of its text, or the document. */
 export type DocumentOutcome =
@@ -69,11 +75,12 @@ function readText(
   format: "yaml" | "json",
   lines: LineIndex,
 ): { readonly root: SourceNode | undefined; readonly findings: readonly Finding[] } {
-  const findings = badLength(text) ?? badSigns(text);
+  const findings = badLength(text, format) ?? badSigns(text);
   if (findings.length > 0) return { root: undefined, findings };
   if (format === "json") return readJson(text, lines);
   const root = readPlainYaml(text);
-  return root === undefined ? readYaml(text, lines) : { root, findings };
+  if (root !== undefined) return { root, findings };
+  return text.length > MAX_WHOLE_YAML ? { root, findings: [TOO_LONG_FOR_WHOLE] } : readYaml(text, lines);
 }
 
 function refused(findings: readonly Finding[], lines: LineIndex): DocumentOutcome {
@@ -81,16 +88,30 @@ function refused(findings: readonly Finding[], lines: LineIndex): DocumentOutcom
   return { ok: false, problems: orderProblems(problems) };
 }
 
-function badLength(text: string): Finding[] | undefined {
+const TOO_LONG_FOR_WHOLE: Finding = {
+  offset: 0,
+  message: `the text has more than ${MAX_WHOLE_YAML} characters (256 Ki), and is not in the plain form that may be longer: shorten it, or write it as JSON`,
+};
+
+function badLength(text: string, format: "yaml" | "json"): Finding[] | undefined {
   const bytes = text.length * 3 > MAX_DOCUMENT_BYTES ? Buffer.byteLength(text) : 0;
-  if (bytes <= MAX_DOCUMENT_BYTES) return undefined;
-  return [{ offset: 0, message: `the text has ${bytes} bytes, and ${MAX_DOCUMENT_BYTES} (1 MiB) are allowed` }];
+  if (bytes > MAX_DOCUMENT_BYTES) {
+    return [{ offset: 0, message: `the text has ${bytes} bytes, and ${MAX_DOCUMENT_BYTES} (1 MiB) are allowed` }];
+  }
+  const limit = MAX_LINES[format];
+  return hasMoreLines(text, limit) ? [{ offset: 0, message: `more than ${limit} lines in one document` }] : undefined;
+}
+
+function hasMoreLines(text: string, limit: number): boolean {
+  if (text.length <= limit) return false;
+  let lines = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && lines <= limit; at = text.indexOf("\n", at + 1)) lines++;
+  return lines > limit;
 }
 
 function badSigns(text: string): Finding[] {
   const findings: Finding[] = [];
-  if (!MAYBE_BAD_SIGN.test(text)) return findings;
-  for (const { 0: sign, index: offset } of text.matchAll(BAD_SIGN)) {
+  for (const { 0: sign, index: offset } of text.matchAll(text.isWellFormed() ? BAD_SIGN : BAD_SIGN_OR_SURROGATE)) {
     findings.push({ offset, message: badSign(sign) });
     if (findings.length === MAX_PROBLEMS) break;
   }

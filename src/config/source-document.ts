@@ -69,27 +69,29 @@ export interface SourceDocument {
   comment(pointer: string): string | undefined;
 }
 
-/** Indexes the lines of a text, at the first question; lines end in LF or CRLF. */
+/** Indexes the lines of a text as far as it is asked for; lines end in LF or CRLF. */
 export function indexLines(text: string): LineIndex {
-  let known: readonly number[] | undefined;
-  const startsOf = (): readonly number[] => (known ??= lineStarts(text));
+  const starts = [0];
+  /** Finds line starts while they are wanted. */
+  const extend = (wanted: (last: number) => boolean): void => {
+    for (let last = starts.at(-1) ?? 0; wanted(last); ) {
+      const at = text.indexOf("\n", last);
+      if (at < 0) return;
+      last = at + 1;
+      starts.push(last);
+    }
+  };
   return {
     position: (offset) => {
-      const starts = startsOf();
+      extend((last) => last <= offset);
       const line = countUpTo(starts, offset);
       return { line, column: offset - (starts[line - 1] ?? 0) + 1 };
     },
     text: (line) => {
-      const starts = startsOf();
+      extend(() => starts.length <= line);
       return text.slice(starts[line - 1] ?? text.length, starts[line] ?? text.length).replace(/\r?\n$/, "");
     },
   };
-}
-
-function lineStarts(text: string): number[] {
-  const starts = [0];
-  for (let at = text.indexOf("\n"); at >= 0; at = text.indexOf("\n", at + 1)) starts.push(at + 1);
-  return starts;
 }
 
 /** Makes a node of a value that holds no others. */

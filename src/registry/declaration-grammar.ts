@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { createDocumentCheck, type DocumentCheck } from "../config/document-check.ts";
 import type { Adapter } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -26,6 +27,11 @@ export interface DeclarationGrammar extends GrammarParts {
   readonly standards: Standards;
   /** Checks declarations of a kind; of one that is not in force, what all kinds have in common. */
   check(kind: ToolKind): DocumentCheck;
+  /**
+   * Compiles the checks of all kinds in force, one a turn of the event loop: each takes some 20 ms, which the first
+   * declaration of its kind would hold up calls with.
+   */
+  prepare(): Promise<void>;
 }
 
 /** Makes the grammar of declarations. Checks are compiled at their first use. */
@@ -38,15 +44,22 @@ export function createDeclarationGrammar(parts: GrammarParts): DeclarationGramma
     result: RESULT_SCHEMA,
   };
   const checks = new Map<ToolKind, DocumentCheck>();
+  const check = (kind: ToolKind): DocumentCheck => {
+    const found = checks.get(kind) ?? createDocumentCheck(kindSchema(kind, schemaParts));
+    checks.set(kind, found);
+    return found;
+  };
   return {
     ...parts,
     schema: composeDeclarationSchema(schemaParts),
     notYet: notYetKeys(schemaParts),
     standards: new Standards(),
-    check: (kind) => {
-      const check = checks.get(kind) ?? createDocumentCheck(kindSchema(kind, schemaParts));
-      checks.set(kind, check);
-      return check;
+    check,
+    prepare: async () => {
+      for (const kind of parts.adapters.keys()) {
+        check(kind);
+        await setImmediate();
+      }
     },
   };
 }

@@ -80,7 +80,9 @@ function soundKeys(keys: JsonObject, issues: readonly ConfigIssue[]): JsonObject
     const wrong = new Set(
       issues.filter((issue) => topKey(issue) === "params").map(({ pointer }) => pointerSteps(pointer)[1]),
     );
-    sound.push(["params", params.map((param: JsonValue, i) => (wrong.has(String(i)) ? null : param))]);
+    // A list that is wrong as a whole, such as one that is too long, is not looked into.
+    if (!wrong.has(undefined))
+      sound.push(["params", params.map((param: JsonValue, i) => (wrong.has(String(i)) ? null : param))]);
   }
   return Object.fromEntries(sound);
 }
