@@ -88,7 +88,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
   });
-  const parse = declarationReader(options, settings, { steps, checker });
+  const { parse, prepare } = declarationReader(options, settings, { steps, checker });
   const compose = composeWith(steps, redactor, clock);
   const identity = await openIdentity(config, { clock, logger });
   const lock = await lockState(config, clock, logger);
@@ -120,7 +120,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   };
   try {
     // The tools come first: a call that arrives while they load would be told that its tool does not exist.
-    await grammar.prepare();
+    await prepare();
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
@@ -156,14 +156,15 @@ function declarationReader(
   { config, environment = {} }: GatewayOptions,
   settings: LiveSettings,
   { steps, checker }: { readonly steps: readonly Step[]; readonly checker: SchemaChecker },
-): ParseDeclaration {
+): { readonly parse: ParseDeclaration; prepare(): Promise<void> } {
   const { registration } = config;
   const grammar = createDeclarationGrammar({
     adapters: adaptersByKind(config, environment),
     steps,
     schemaProblem: (schema) => checker.problem(schema),
   });
-  return restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
+  const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
+  return { parse, prepare: () => grammar.prepare() };
 }
 
 /** Reads declarations by the settings of the moment. `reach`: how far those that come over the wire may lead. */
