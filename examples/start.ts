@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { processHost } from "../src/cli/process-host.ts";
 import { runCli } from "../src/cli/run.ts";
+import { openApiKeys } from "../src/identity/key-administration.ts";
 import { createGateway, createPinoLogger, createSecrets, type Gateway, VERSION } from "../src/index.ts";
 import { createDemoUpstream, type DemoUpstream } from "./upstream/demo-upstream.ts";
 
@@ -40,6 +41,7 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
   const secrets = createSecrets({ ...env, ORDER_API_TOKEN: env["ORDER_API_TOKEN"] || DEMO_TOKEN });
   return processHost({
     version: VERSION,
+    loadApiKeys: (folder) => Promise.resolve(openApiKeys(folder)),
     loadServer: () =>
       Promise.resolve({
         createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),

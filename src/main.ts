@@ -9,6 +9,10 @@ enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homeFolder(), ".cache
 
 const host = processHost({
   version: VERSION,
+  async loadApiKeys(stateFolder) {
+    const { openApiKeys } = await import("./identity/key-administration.ts");
+    return openApiKeys(stateFolder);
+  },
   async loadServer() {
     const { createGateway } = await import("./gateway.ts");
     const { createPinoLogger } = await import("./observability/pino-logger.ts");

@@ -2,6 +2,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { JsonValue } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
+import type { ApiKeys } from "./api-keys.ts";
 import type { GatewayPlace } from "./connection.ts";
 import type { Output } from "./terminal.ts";
 
@@ -19,6 +20,8 @@ export interface CommandContext extends GatewayPlace {
   /** Version of this program. */
   readonly version: string;
   readonly surroundings: Surroundings;
+  /** Loads the API keys of a state folder. */
+  loadApiKeys(stateFolder: string): Promise<ApiKeys>;
 }
 
 /** Where a command line runs. */

@@ -13,6 +13,8 @@ export interface GatewayPlace {
   readonly ca?: string | undefined;
   /** Name that the certificate has to be for. Default: the address's. */
   readonly tlsServerName?: string | undefined;
+  /** File with the API key or token to show. Default: what TOOLGATE_API_KEY holds, if anything. */
+  readonly apiKeyFile?: string | undefined;
 }
 
 /** A client of the gateway; disposing ends its connection, so that the process can end. */
@@ -25,15 +27,35 @@ export interface Connection extends Disposable {
  *
  * @throws CliError for a malformed address, and for a file that cannot be read.
  */
-export async function connect({ address, ca, tlsServerName }: GatewayPlace): Promise<Connection> {
+export async function connect(
+  { address, ca, tlsServerName, apiKeyFile }: GatewayPlace,
+  env: NodeJS.ProcessEnv,
+): Promise<Connection> {
   const baseUrl = baseUrlOf(address);
+  const bearer = await credential(apiKeyFile, env);
   const transport = createNodeTransport({
     baseUrl,
+    ...(bearer === undefined ? {} : { bearer }),
     connectTimeoutMs: 5000,
     ...(ca === undefined || !baseUrl.startsWith("https:") ? {} : { ca: await certificates(ca) }),
     ...(tlsServerName === undefined ? {} : { serverName: tlsServerName }),
   });
   return { client: createToolgateClient(transport), [Symbol.dispose]: () => transport.close() };
+}
+
+/** Never from the command line itself, which every user of the machine can read. */
+async function credential(file: string | undefined, env: NodeJS.ProcessEnv): Promise<string | undefined> {
+  if (file === undefined) return (env.TOOLGATE_API_KEY ?? "").trim() || undefined;
+  if (file.startsWith("tg_")) {
+    throw new CliError(EXIT.usage, "--api-key takes a file, not the key itself", {
+      mend: "Every user of this machine can read a command line: write the key into a file, or set TOOLGATE_API_KEY. Revoke the one that stood there.",
+    });
+  }
+  const text = (await fileText(file, "--api-key")).trim();
+  if (text !== "" && !/\s/.test(text)) return text;
+  throw new CliError(EXIT.usage, `--api-key: ${file} holds no key`, {
+    mend: "It has to hold the key and nothing else; `toolgate key create` prints one.",
+  });
 }
 
 function baseUrlOf(address: string): string {

@@ -69,25 +69,31 @@ export interface FoundConfig {
  * @throws CliError naming every problem with file, line and column.
  */
 export async function gatewayConfig(options: ServeOptions, surroundings: Surroundings): Promise<FoundConfig> {
+  const found = await readConfig(options, surroundings);
+  const { config, path } = found;
+  if (config.faults.rules.length > 0 && options.injectFaults !== true) {
+    throw new CliError(EXIT.usage, `${path ?? "gateway.yaml"} has \`faults\`, which break calls on purpose`, {
+      mend: "Remove them, or start with --inject-faults.",
+    });
+  }
+  // Where nobody chose a folder, a newcomer finds one to put declarations into.
+  if (config.origins.get("tools.folder") === "default") await makeFolder(config.tools.folder);
+  return found;
+}
+
+/**
+ * The same, only read: for commands that need to know the gateway and do not start it.
+ *
+ * @throws CliError naming every problem with file, line and column.
+ */
+export async function readConfig(options: ServeOptions, surroundings: Surroundings): Promise<FoundConfig> {
   const settings = await findSettings(options.config, surroundings);
   const outcome = parseGatewayConfig(settings.text, settings.source);
   if (!outcome.ok) {
     const places = problemLines(settings.source.file, outcome.problems);
     throw new CliError(EXIT.usage, `${settings.path ?? settings.source.file} is refused`, { places });
   }
-  if (outcome.config.faults.rules.length > 0 && options.injectFaults !== true) {
-    throw new CliError(
-      EXIT.usage,
-      `${settings.path ?? settings.source.file} has \`faults\`, which break calls on purpose`,
-      {
-        mend: "Remove them, or start with --inject-faults.",
-      },
-    );
-  }
-  const config = withOptions(outcome.config, options, surroundings.cwd);
-  // Where nobody chose a folder, a newcomer finds one to put declarations into.
-  if (config.origins.get("tools.folder") === "default") await makeFolder(config.tools.folder);
-  return { config, path: settings.path };
+  return { config: withOptions(outcome.config, options, surroundings.cwd), path: settings.path };
 }
 
 /** `file:line:column: what`, one line each. */

@@ -1,6 +1,7 @@
 import type { Readable } from "node:stream";
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Logger } from "../core/logger.ts";
+import type { ApiKeys } from "./api-keys.ts";
 import type { Surroundings } from "./command.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { OutputStream } from "./terminal.ts";
@@ -21,6 +22,8 @@ export interface Host {
   onUncaught(listener: (error: unknown) => void): Disposable;
   /** Ends the process at once. */
   exit(code: ExitCode): void;
+  /** Loads the API keys of a state folder. */
+  loadApiKeys(stateFolder: string): Promise<ApiKeys>;
   /** Loads the gateway; the other commands do without it. */
   loadServer(): Promise<ServerParts>;
 }

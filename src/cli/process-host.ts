@@ -13,7 +13,7 @@ export function homeFolder(): string {
 }
 
 /** The real process as a host of the command line. */
-export function processHost(parts: Pick<Host, "version" | "loadServer">): Host {
+export function processHost(parts: Pick<Host, "version" | "loadServer" | "loadApiKeys">): Host {
   return {
     ...parts,
     stdin: process.stdin,

@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../core/durations.ts";
 import type { CommandContext } from "./command.ts";
+import type { KeyPlace } from "./commands/key.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
 import type { ToolListOptions } from "./commands/tool-list.ts";
 import type { RegisterCommandOptions } from "./commands/tool-register.ts";
@@ -14,6 +15,8 @@ export interface GlobalOptions {
   readonly address: string;
   readonly ca?: string;
   readonly tlsServerName?: string;
+  /** A file. */
+  readonly apiKey?: string;
   readonly output: "text" | "json";
   /** False with `--no-color`. */
   readonly color: boolean;
@@ -63,6 +66,7 @@ export function createProgram(parts: ProgramParts): Command {
       ),
     )
     .option("--tls-server-name <name>", "name that the gateway's certificate is for, if not the address's")
+    .option("--api-key <file>", "file with the API key to show; or the key itself in TOOLGATE_API_KEY")
     .addOption(new Option("--output <format>", "for people or for programs").choices(["text", "json"]).default("text"))
     .option("--no-color", "no colours; also NO_COLOR")
     .configureHelp({ showGlobalOptions: true })
@@ -79,6 +83,7 @@ export function createProgram(parts: ProgramParts): Command {
   addCall(tool, actions);
   addRegister(tool, actions);
   addUnregister(tool, actions);
+  addKeys(program, actions);
   addServe(program, actions);
   addExplain(program, actions);
   addDoctor(program, actions);
@@ -183,6 +188,47 @@ function addUnregister(tool: Command, actions: Actions): void {
     );
 }
 
+function addKeys(program: Command, actions: Actions): void {
+  const key = program.command("key").description("make, list and revoke API keys, where the gateway keeps its state");
+  const subcommand = (name: string, description: string): Command =>
+    key
+      .command(name)
+      .description(description)
+      .option("--config <file>", "gateway.yaml, found as by serve")
+      .option("--state <folder>", "the gateway's state folder");
+  subcommand("create", "make a key and print it, once")
+    .requiredOption("--name <name>", "whose it is: the caller is key:NAME", keyName)
+    .option("--role <role>", "a role of its holder, repeatable", collect)
+    .option("--expires <duration>", "how long it is valid, such as 12h or 90d", days)
+    .action((flags: KeyFlags, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { role = [], expires, ...rest } = flags;
+        const { createKey } = await import("./commands/key.ts");
+        return createKey({ ...rest, roles: role, expiresMs: expires }, context);
+      }),
+    );
+  subcommand("list", "list keys, without what they are").action((flags: KeyPlace, command: Command) =>
+    actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+      const { listKeys } = await import("./commands/key.ts");
+      return listKeys(flags, context);
+    }),
+  );
+  subcommand("revoke", "refuse a key from now on, or all keys of a name")
+    .argument("<id-or-name>", "id or name")
+    .action((idOrName: string, flags: KeyPlace, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { revokeKeys } = await import("./commands/key.ts");
+        return revokeKeys(idOrName, flags, context);
+      }),
+    );
+}
+
+interface KeyFlags extends KeyPlace {
+  readonly name: string;
+  readonly role?: readonly string[];
+  readonly expires?: number;
+}
+
 function addServe(program: Command, actions: Actions): void {
   program
     .command("serve")
@@ -236,6 +282,17 @@ function collect(value: string, before: readonly string[] = []): string[] {
 function requestKey(text: string): string {
   if (/^[\x21-\x7e]{1,64}$/.test(text)) return text;
   throw new InvalidArgumentError("It takes 1 to 64 visible ASCII characters, such as a UUID.");
+}
+
+function keyName(text: string): string {
+  if (/^[A-Za-z0-9_.@-]{1,64}$/.test(text)) return text;
+  throw new InvalidArgumentError("Write 1 to 64 letters, digits, _, ., @ or -.");
+}
+
+/** A duration in which days count too. */
+function days(text: string): number {
+  const found = /^(\d{1,5})d$/.exec(text)?.[1];
+  return found === undefined || Number(found) === 0 ? duration(text) : Number(found) * 86_400_000;
 }
 
 function duration(text: string): number {

@@ -10,6 +10,8 @@ import { type Output, plain } from "./terminal.ts";
 const MENDS: Readonly<Record<string, string>> = {
   TOOL_NOT_FOUND: "`toolgate tool list` shows the names.",
   ARGUMENTS_INVALID: "`toolgate tool get NAME` shows what the tool takes. Nothing was sent to its upstream.",
+  CREDENTIAL_MISSING: "Name a file with your API key with --api-key, or set TOOLGATE_API_KEY.",
+  CREDENTIAL_INVALID: "Look at the file of --api-key, or TOOLGATE_API_KEY; `toolgate key create` makes a new key.",
   TOOL_EXISTS: "Take another name, or change the tool where it was declared.",
   ETAG_MISMATCH: "`toolgate tool get NAME` shows the present etag.",
   CALL_DEADLINE_EXCEEDED: "Give it more time with --timeout, or raise `timeout.total` of the tool.",

@@ -84,10 +84,10 @@ async function runClient(
     stop.abort(error.code === "EPIPE" ? new Stopped(EXIT.ok, "nobody reads on") : error);
   });
   host.stderr.on("error", (error) => stop.abort(error));
-  const { output, address, ca, tlsServerName } = globals;
+  const { output, address, ca, tlsServerName, apiKey } = globals;
   const { stdin, version, surroundings } = host;
   try {
-    const place = { address, ca, tlsServerName };
+    const place = { address, ca, tlsServerName, apiKeyFile: apiKey };
     return await run({
       ...place,
       out,
@@ -95,6 +95,7 @@ async function runClient(
       stdin,
       version,
       surroundings,
+      loadApiKeys: (folder) => host.loadApiKeys(folder),
       json: output === "json",
       signal: stop.signal,
     });

@@ -1,6 +1,7 @@
 import { PassThrough, Readable, Writable } from "node:stream";
 import type { Host, ServerParts, StopSignal } from "../../src/cli/host.ts";
 import { runCli } from "../../src/cli/run.ts";
+import { openApiKeys } from "../../src/identity/key-administration.ts";
 
 /** What a command line left behind. */
 export interface Ran {
@@ -72,6 +73,7 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
     stdin: setup.stdin === undefined ? new PassThrough() : Readable.from([setup.stdin]),
     stdout,
     stderr,
+    loadApiKeys: (folder) => Promise.resolve(openApiKeys(folder)),
     version: "9.9.9",
     surroundings: {
       env: setup.env ?? {},

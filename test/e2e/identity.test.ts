@@ -1,13 +1,17 @@
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type Client, ConnectError, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { expect, onTestFinished, test } from "vitest";
+import { createToolgateClient } from "../../clients/typescript/src/index.ts";
+import { createNodeTransport } from "../../clients/typescript/src/node.ts";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { Health } from "../../gen/health/v1/health_pb.ts";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { changeApiKeys } from "../../src/identity/api-key-file.ts";
+import { runInProcess } from "../cli/test-host.ts";
 import { addKey, ISSUER, tokenMaker } from "../identity/fixtures.ts";
 import { AUTHORITY } from "../service/certificate-folder.ts";
 import { issue } from "../service/certificates.ts";
@@ -262,4 +266,32 @@ test("identity is taken over while the gateway runs", async () => {
   const changed = await gateway.reconfigure({ identity: { api_keys: true, anonymous_roles: [] } });
   expect(changed).toEqual({ applied: ["identity.anonymous_roles"], needRestart: [] });
   expect(await list()).toBe("OK");
+});
+
+test("the command line and the TypeScript client show a key, from a file, the environment or a function", async () => {
+  const { url, headers, folder } = await guarded(["operator"], { files: { "tools/one.yaml": tool("one") } });
+  const key = headers["operator"]?.["authorization"]?.slice("Bearer ".length) ?? "";
+  await writeFile(join(folder, "key"), `${key}\n`);
+  const address = url.slice("http://".length);
+  const list = (more: readonly string[], env: NodeJS.ProcessEnv = {}) =>
+    runInProcess(["tool", "list", "--address", address, ...more], { env });
+  expect(await list(["--api-key", join(folder, "key")])).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining("one"),
+  });
+  expect(await list([], { TOOLGATE_API_KEY: key })).toMatchObject({ code: 0 });
+  expect(await list([])).toMatchObject({ code: 7, stderr: expect.stringContaining("--api-key") });
+  expect(await list([], { TOOLGATE_API_KEY: `${key}x` })).toMatchObject({ code: 7 });
+  for (const protocol of ["grpc", "connect"] as const) {
+    let asked = 0;
+    const bearer = async (): Promise<string> => {
+      asked += 1;
+      return key;
+    };
+    using transport = createNodeTransport({ baseUrl: url, protocol, bearer });
+    const client = createToolgateClient(transport);
+    expect(await collect(client.list())).toHaveLength(1);
+    expect(await collect(client.list())).toHaveLength(1);
+    expect(asked).toBe(2);
+  }
 });

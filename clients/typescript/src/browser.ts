@@ -1,5 +1,6 @@
 import type { Interceptor, Transport } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
+import { type Bearer, withBearer } from "./bearer.ts";
 
 /** How to reach a gateway over fetch. */
 export interface BrowserTransportOptions {
@@ -7,6 +8,8 @@ export interface BrowserTransportOptions {
   readonly baseUrl: string;
   /** Instead of the global fetch; the place for `credentials` and the like. */
   readonly fetch?: typeof globalThis.fetch;
+  /** Sent with each request: a token, or what gives the one of now. A page can be read by who visits it. */
+  readonly bearer?: Bearer;
   /** Run around each request, first outermost. */
   readonly interceptors?: readonly Interceptor[];
 }
@@ -19,7 +22,7 @@ export function createBrowserTransport(options: BrowserTransportOptions): Transp
   return createConnectTransport({
     baseUrl: options.baseUrl,
     useBinaryFormat: true,
-    interceptors: [...(options.interceptors ?? [])],
+    interceptors: [...withBearer(options.bearer), ...(options.interceptors ?? [])],
     ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
   });
 }

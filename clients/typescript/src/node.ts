@@ -8,6 +8,7 @@ import {
   createGrpcTransport,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
+import { type Bearer, withBearer } from "./bearer.ts";
 import { retryRefusedStreams } from "./refused-stream.ts";
 
 /** How to reach a gateway from Node.js. */
@@ -29,6 +30,8 @@ export interface NodeTransportOptions {
   readonly pingIntervalMs?: number;
   /** Most bytes of one message. Default 16 MiB. */
   readonly maxMessageBytes?: number;
+  /** Sent with each request: an API key or a token, or what gives the one of now. */
+  readonly bearer?: Bearer;
   /** Run around each request, first outermost. */
   readonly interceptors?: readonly Interceptor[];
 }
@@ -56,7 +59,7 @@ function grpcTransport(options: NodeTransportOptions): NodeTransport {
   const session = socketPath === undefined ? tlsOf(options) : { createConnection: () => connect({ path: socketPath }) };
   const sessionManager = new Http2SessionManager(baseUrl, pings, session);
   // The retry is innermost, so that other interceptors see one request and its end.
-  const interceptors = [...(options.interceptors ?? []), retryRefusedStreams];
+  const interceptors = [...withBearer(options.bearer), ...(options.interceptors ?? []), retryRefusedStreams];
   const transport = createGrpcTransport({ ...limits(options), baseUrl, sessionManager, interceptors });
   return closable(transport, () => sessionManager.abort());
 }
@@ -66,7 +69,7 @@ function connectTransport(options: NodeTransportOptions): NodeTransport {
   const agent = baseUrl.startsWith("https:")
     ? new HttpsAgent({ keepAlive: true, ...tlsOf(options) })
     : new HttpAgent({ keepAlive: true });
-  const interceptors = [...(options.interceptors ?? [])];
+  const interceptors = [...withBearer(options.bearer), ...(options.interceptors ?? [])];
   const nodeOptions = { agent, ...(socketPath === undefined ? {} : { socketPath }) };
   const transport = createConnectTransport({
     ...limits(options),

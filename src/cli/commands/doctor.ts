@@ -7,7 +7,7 @@ import { connect } from "../connection.ts";
 import { durationWords } from "../durations.ts";
 import { EXIT, type ExitCode } from "../exit-codes.ts";
 import { problemJson } from "../json-output.ts";
-import { folderCheck, proxyCheck, runtimeCheck, settingsCheck } from "../local-checks.ts";
+import { folderCheck, identityChecks, proxyCheck, runtimeCheck, settingsCheck } from "../local-checks.ts";
 import { asFailure, mendOf } from "../render-error.ts";
 import { problemPlace } from "../render-tool.ts";
 import { type Output, type Paint, plain } from "../terminal.ts";
@@ -24,6 +24,7 @@ export async function examine(context: CommandContext): Promise<ExitCode> {
     runtimeCheck(surroundings.runtime),
     await folderCheck(surroundings),
     ...(await settingsCheck(surroundings)),
+    ...(await identityChecks(context)),
     ...proxyCheck(surroundings.env),
     ...gateway.checks,
   ];
@@ -40,7 +41,7 @@ interface GatewayReport {
 async function askGateway(context: CommandContext): Promise<GatewayReport> {
   const subject = `gateway ${context.address}`;
   try {
-    using connection = await connect(context);
+    using connection = await connect(context, context.surroundings.env);
     const diagnosis = await connection.client.diagnose({ signal: context.signal, timeoutMs: GATEWAY_LIMIT_MS });
     const uptime = diagnosis.uptime === undefined ? "" : `, up for ${durationWords(durationMs(diagnosis.uptime))}`;
     const message = `toolgate ${plain(diagnosis.version)} on ${plain(diagnosis.runtime)}${uptime}`;

@@ -6,7 +6,7 @@ import { plain } from "../terminal.ts";
 
 /** Shows the policy in force for a tool and where each value came from. */
 export async function explainTool(name: string, context: CommandContext): Promise<ExitCode> {
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const policy = await connection.client.explain(name, { signal: context.signal });
   if (context.json) {
     const values = policy.values.map(({ key, value, origin }) => ({ key, value, origin }));

@@ -27,7 +27,7 @@ export interface CallCommandOptions extends GivenArguments {
 
 /** Calls a tool and prints what it gave. */
 export async function callTool(name: string, options: CallCommandOptions, context: CommandContext): Promise<ExitCode> {
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const { client } = connection;
   const args = stringifyJson(
     await toolArguments(

@@ -6,7 +6,7 @@ import { printTool } from "../render-tool.ts";
 
 /** Shows one tool with its parameters. */
 export async function getTool(name: string, context: CommandContext): Promise<ExitCode> {
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const tool = await connection.client.get(name, { signal: context.signal });
   if (context.json) await writeJson(toolJson(tool), context);
   else printTool(tool, context.out);

@@ -27,7 +27,7 @@ export async function listTools(options: ToolListOptions, context: CommandContex
   const tools: Tool[] = [];
   const problems: DeclarationProblem[] = [];
   let revision = 0n;
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const pages = connection.client.listPages({
     ...selection,
     pageSize: 1000,

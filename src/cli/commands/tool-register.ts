@@ -23,7 +23,7 @@ export async function registerTool(options: RegisterCommandOptions, context: Com
   const { file, ...settings } = options;
   const validateOnly = options.validateOnly === true;
   const text = file === "-" ? await readStdin(context) : await fileText(file, "--file");
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const request = { ...settings, format: file.endsWith(".json") ? "json" : "yaml", signal: context.signal } as const;
   const { tools, revision, warnings } = await connection.client.register(text, request).catch((error: unknown) => {
     throw context.json ? error : withPlaces(error, file);

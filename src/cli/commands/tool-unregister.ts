@@ -14,7 +14,7 @@ export async function unregisterTool(
   options: UnregisterCommandOptions,
   context: CommandContext,
 ): Promise<ExitCode> {
-  using connection = await connect(context);
+  using connection = await connect(context, context.surroundings.env);
   const revision = await connection.client.unregister(name, { ...options, signal: context.signal });
   if (context.json) await writeJson({ name, revision }, context);
   else {
