@@ -131,6 +131,7 @@ function addCall(tool: Command, actions: Actions): void {
     .option("--validate-only", "check the call but do not reach the upstream")
     .option("--continue <state>", "go on with a call whose tool asked for input; needs --input")
     .option("--input <json>", "the answers by id, as one JSON object; @file reads it, - reads stdin")
+    .option("--question <text>", "what is to be known: steers what is kept of a result that is too long")
     .option("--timeout <duration>", "longest time, such as 10s or 1m30s", duration)
     .option(
       "--request-id <key>",

@@ -22,6 +22,8 @@ export interface ToolCall {
   readonly acceptsInput?: boolean;
   /** Goes on with a call that ended with `needsInput`; its arguments are those of that call. */
   readonly continuation?: Continuation;
+  /** What the caller wants to know: steers what is kept of an over-long result. Absent: what the arguments say. */
+  readonly question?: string | undefined;
 }
 
 /** What makes a call count once. */
@@ -174,8 +176,8 @@ export type UpstreamEvent =
   | { readonly type: "upstream-delta"; readonly text: string }
   | { readonly type: "upstream-result"; readonly result: UpstreamResult };
 
-/** How output was cut. `head` keeps the beginning, `tail` the end, `head_tail` both. */
-export type TruncationMode = "head" | "tail" | "head_tail";
+/** How output was cut. `head` keeps the beginning, `tail` the end, `head_tail` both; `summary`: what says most of it. */
+export type TruncationMode = "head" | "tail" | "head_tail" | "summary";
 
 /** A result fit for a model: extracted, redacted, shortened. */
 export interface ToolResult {

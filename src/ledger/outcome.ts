@@ -165,7 +165,7 @@ function decodeTruncation(value: JsonValue | undefined): ToolResult["truncation"
   if (!isJsonObject(value)) return undefined;
   const mode = textOf(value, "mode");
   const length = ownValue(value, "originalLength");
-  if (mode !== "head" && mode !== "tail" && mode !== "head_tail") throw unreadable();
+  if (mode !== "head" && mode !== "tail" && mode !== "head_tail" && mode !== "summary") throw unreadable();
   return { mode, originalLength: typeof length === "number" ? length : undefined };
 }
 

@@ -59,6 +59,7 @@ export function openCall(
       maxLength: request.maxLength,
       ...(request.acceptsInput ? { acceptsInput: true } : {}),
       ...(request.continuation === undefined ? {} : { continuation: request.continuation }),
+      question: request.question,
     },
     context: {
       callId,

@@ -5,12 +5,19 @@ import { wellFormed } from "../core/text.ts";
 /** How JSON text writes half of a surrogate pair that stands alone. */
 const LONE_SURROGATE = /\\ud[89a-f]/;
 
-/** JSON text of a value, secrets masked and every string well-formed. It is valid JSON even where a number was a secret. */
-export function cleanJson(value: JsonValue, redactor: Redactor): string {
+/** A JSON value that may leave the gateway. */
+export interface CleanJson {
+  readonly value: JsonValue;
+  readonly text: string;
+}
+
+/** A value and its JSON text, secrets masked and every string well-formed. It is valid JSON even where a number was a secret. */
+export function cleanJson(value: JsonValue, redactor: Redactor): CleanJson {
   const text = stringifyJson(value);
   // Nearly every result is clean, and a look at its text is far quicker than a walk through it.
-  if (redactor.text(text) === text && !LONE_SURROGATE.test(text)) return text;
-  return stringifyJson(cleanValue(value, redactor));
+  if (redactor.text(text) === text && !LONE_SURROGATE.test(text)) return { value, text };
+  const clean = cleanValue(value, redactor);
+  return { value: clean, text: stringifyJson(clean) };
 }
 
 function cleanValue(value: JsonValue, redactor: Redactor): JsonValue {

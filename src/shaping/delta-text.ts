@@ -18,6 +18,11 @@ export class DeltaText {
     return this.#cut;
   }
 
+  /** Code points that may come in all. */
+  get limit(): number {
+    return this.#limit;
+  }
+
   /** Code points that may still come. */
   get room(): number {
     return this.#limit - this.#length;

@@ -54,7 +54,7 @@ export const RESULT_SCHEMA: JsonObject = {
       enum: ["head", "tail", "head_tail", "error", "summary"],
       default: "head",
       description:
-        "What is kept of a longer result: its beginning, its end, or both; `error`: it is a failure. Incremental tools take `head` and `error`. `summary` is not supported yet.",
+        "What is kept of a longer result: its beginning, its end, both, or what says most of it (`summary`); `error`: it is a failure. Incremental tools take `head` and `error`.",
     },
     error_field: notSupported("Field of the answer with the text of an error."),
     fields: notSupported("Fields to keep."),
@@ -123,16 +123,7 @@ function issuesOf(rules: ResultRules, get: Get, delivery: Delivery): ConfigIssue
 }
 
 function lengthIssues({ maxLength, truncation }: ResultRules, get: Get, delivery: Delivery): ConfigIssue[] {
-  const mode = get("truncation");
-  if (mode === "summary") {
-    return [
-      {
-        pointer: "/truncation",
-        message: "`truncation: summary` is not supported yet: use head, tail, head_tail or error",
-      },
-    ];
-  }
-  if (delivery === "incremental" && (truncation === "tail" || truncation === "head_tail")) {
+  if (delivery === "incremental" && truncation !== "head" && truncation !== "error") {
     const message = `\`truncation: ${truncation}\` needs the whole result, which \`delivery: incremental\` gives away in pieces: use head or error`;
     return [{ pointer: "/truncation", message }];
   }

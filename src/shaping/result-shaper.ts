@@ -4,12 +4,14 @@ import { GatewayError } from "../core/errors.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules, ResultShaper } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
+import { questionOf } from "./call-question.ts";
 import { DeltaText } from "./delta-text.ts";
 import { createExtract } from "./extract.ts";
 import { createOneOfBoth } from "./read-value.ts";
 import { redactExchange } from "./redact-exchange.ts";
 import { EMPTY, type ResultLimits, shapeResult, tooLong } from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
+import { finishUnhurried } from "./summary/work.ts";
 
 /** Most code points of a final result, whatever the limit of a stream is. */
 const MAX_FINAL_LENGTH = 1_000_000;
@@ -60,7 +62,7 @@ async function* shapeEvents(
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        yield completedOf(settled, result.attempts, { limit, deltas, parts });
+        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts });
         return;
       } else yield redactEvent(event, parts.redactor);
     }
@@ -73,13 +75,23 @@ async function* shapeEvents(
   if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
 }
 
-function completedOf(
+/** What there is when a result comes. */
+interface ToBeCompleted {
+  readonly call: ToolCall;
+  readonly limit: number;
+  readonly deltas: DeltaText;
+  readonly parts: ResultShaperParts;
+}
+
+async function completedOf(
   settled: UpstreamResult,
   attempts: number | undefined,
-  of: { readonly limit: number; readonly deltas: DeltaText; readonly parts: ResultShaperParts },
-): ToolEvent {
-  const { limit, deltas, parts } = of;
-  const result = deltas.cut ? endOfStream(parts, limit) : shapeResult(settled, limitsOf(parts, limit, deltas), parts);
+  of: ToBeCompleted,
+): Promise<ToolEvent> {
+  const { call, limit, deltas, parts } = of;
+  const result = deltas.cut
+    ? endOfStream(parts, limit)
+    : await finishUnhurried(shapeResult(settled, limitsOf(parts, call, deltas), parts));
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
 }
 
@@ -92,8 +104,9 @@ function endOfStream({ tool, rules }: ResultShaperParts, limit: number): ToolRes
   return { ...EMPTY, truncation: { originalLength: undefined, mode: "head" } };
 }
 
-function limitsOf({ rules }: ResultShaperParts, limit: number, deltas: DeltaText): ResultLimits {
-  return { limit, room: Math.min(deltas.room, MAX_FINAL_LENGTH), mode: rules.truncation };
+function limitsOf({ rules }: ResultShaperParts, call: ToolCall, deltas: DeltaText): ResultLimits {
+  const { limit, room } = deltas;
+  return { limit, room: Math.min(room, MAX_FINAL_LENGTH), mode: rules.truncation, question: questionOf(call) };
 }
 
 function redactEvent(event: ProgressEvent, redactor: Redactor): ProgressEvent {

@@ -5,6 +5,7 @@ import type {
   ResultNotice,
   ToolFailure,
   ToolResult,
+  TruncationMode,
   UpstreamResult,
 } from "../core/call.ts";
 import type { NeededInput } from "../core/input-request.ts";
@@ -13,7 +14,9 @@ import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import { codePointCount, oneLine, wellFormed } from "../core/text.ts";
 import { cleanJson } from "./clean-json.ts";
-import { shorten } from "./shorten.ts";
+import { type Shortened, shorten } from "./shorten.ts";
+import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
+import type { Work } from "./summary/work.ts";
 
 /** Most bytes of a result with binary parts, its text included: it must fit into one message of 4 MiB. */
 const MAX_BLOB_BYTES = 3 * 1024 * 1024;
@@ -41,6 +44,8 @@ export interface ResultLimits {
   /** What is left of it. */
   readonly room: number;
   readonly mode: ResultRules["truncation"];
+  /** What a summary should say something about. */
+  readonly question: string;
 }
 
 /** What shaping needs of a tool. */
@@ -66,23 +71,23 @@ export function tooLong(tool: string, limit: string): ToolFailure {
 /**
  * Redacts and bounds a result that was judged and extracted. JSON stands as `structuredJson`, and beside it what its
  * upstream gave that does not say the same; a JSON string is text; JSON over the limit becomes text with its mark.
- * Texts over the limit together become one.
+ * Texts over the limit together become one. A summary is work that stops between its pieces.
  */
-export function shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
-  const shaped = shapeBody(result, limits, parts);
+export function* shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
+  const shaped = yield* shapeBody(result, limits, parts);
   const { notices = [] } = result;
   return notices.length === 0 ? shaped : { ...shaped, notices: shapeNotices(notices, parts) };
 }
 
-function shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): ToolResult {
+function* shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
   const { failure, value, needsInput } = result;
-  if (failure !== undefined) return shapeFailure(result, failure, limits, parts);
+  if (failure !== undefined) return yield* shapeFailure(result, failure, limits, parts);
   if (needsInput !== undefined) return shapeNeededInput(needsInput, parts);
   const content = result.content.map((part) => cleanPart(part, parts.redactor));
-  if (value === undefined) return bounded(content, limits, parts);
+  if (value === undefined) return yield* bounded(content, limits, parts);
   if (typeof value === "string")
-    return bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...content], limits, parts);
-  return shapeJson(value, content, limits, parts);
+    return yield* bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...content], limits, parts);
+  return yield* shapeJson(value, content, limits, parts);
 }
 
 /** What a tool asks is for the caller's runtime and not for a model, so the limits of a result do not hold for it. */
@@ -91,7 +96,7 @@ function shapeNeededInput(
   { tool, redactor }: ShapeParts,
 ): ToolResult {
   const asked = [...requests].map(([id, request]): [string, JsonValue] => [id, { ...request }]);
-  const requestsJson = cleanJson(Object.fromEntries(asked), redactor);
+  const { text: requestsJson } = cleanJson(Object.fromEntries(asked), redactor);
   if (requestsJson.length > MAX_REQUESTS_LENGTH) {
     return { ...EMPTY, failure: tooLong(tool, `${MAX_REQUESTS_LENGTH} characters of what it asks for`) };
   }
@@ -105,31 +110,34 @@ function shapeNotices(notices: readonly ResultNotice[], { redactor }: ShapeParts
   });
 }
 
-function shapeJson(
+function* shapeJson(
   value: JsonValue,
   others: readonly ContentPart[],
   limits: ResultLimits,
   parts: ShapeParts,
-): ToolResult {
-  const json = cleanJson(value, parts.redactor);
+): Work<ToolResult> {
+  const { text: json, value: clean } = cleanJson(value, parts.redactor);
   const texts = others.flatMap((part) => (part.type === "text" ? [part.text] : []));
   if (!isLonger([json, ...texts].join("\n"), limits.room)) {
-    const rest = bounded(others, limits, parts);
+    const rest = yield* bounded(others, limits, parts);
     return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
   }
-  return bounded([{ type: "text", text: json }, ...others], limits, parts);
+  if (limits.mode === "summary" && others.length === 0) {
+    return summarized([], yield* summarizeJson(clean, json, summaryOptions(limits)));
+  }
+  return yield* bounded([{ type: "text", text: json }, ...others], limits, parts);
 }
 
 /** The upstream's message, and the beginning of what else it said. */
-function shapeFailure(
+function* shapeFailure(
   result: UpstreamResult,
   failure: ToolFailure,
   limits: ResultLimits,
   parts: ShapeParts,
-): ToolResult {
+): Work<ToolResult> {
   const { failure: _failure, ...rest } = result;
   const room = Math.min(limits.room, MAX_FAILURE_LENGTH);
-  const shaped = shapeResult(rest, { limit: room, room, mode: "head" }, parts);
+  const shaped = yield* shapeResult(rest, { limit: room, room, mode: "head", question: "" }, parts);
   const message = parts.redactor.text(wellFormed(failure.message));
   const cut = shorten(message, MAX_MESSAGE_LENGTH, "head");
   return { ...shaped, failure: { ...failure, message: cut?.text ?? message } };
@@ -181,7 +189,7 @@ function cleanFacts({ annotations, resource }: ContentFacts, clean: (text: strin
   };
 }
 
-function bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }: ShapeParts): ToolResult {
+function* bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }: ShapeParts): Work<ToolResult> {
   if (bytesWithBlobs(content) > MAX_BLOB_BYTES) {
     return { ...EMPTY, failure: tooLong(tool, `the ${MAX_BLOB_BYTES} bytes that a result with binary parts may have`) };
   }
@@ -189,12 +197,28 @@ function bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }
   const whole = texts.join("\n");
   if (!isLonger(whole, limits.room)) return { ...EMPTY, content };
   if (limits.mode === "error") return { ...EMPTY, failure: tooLong(tool, `${limits.limit} characters`) };
-  const cut = shorten(whole, limits.room, limits.mode);
+  if (limits.mode === "summary") {
+    const summary = yield* summarizeText(whole, summaryOptions(limits));
+    return summary === undefined ? { ...EMPTY, content } : summarized(content, summary);
+  }
+  return shortened(content, shorten(whole, limits.room, limits.mode), limits.mode);
+}
+
+function shortened(content: readonly ContentPart[], cut: Shortened | undefined, mode: TruncationMode): ToolResult {
+  if (cut === undefined) return { ...EMPTY, content };
   return {
     ...EMPTY,
-    content: withOneText(content, cut?.text ?? whole),
-    truncation: { originalLength: cut?.originalLength, mode: limits.mode },
+    content: withOneText(content, cut.text),
+    truncation: { originalLength: cut.originalLength, mode },
   };
+}
+
+function summarized(content: readonly ContentPart[], summary: Summary): ToolResult {
+  return shortened(content.length === 0 ? [{ type: "text", text: "" }] : content, summary, "summary");
+}
+
+function summaryOptions({ room, question }: ResultLimits): SummaryOptions {
+  return { limit: room, question };
 }
 
 /** The parts with this text in place of the first one, and no other. */

@@ -15,7 +15,7 @@ import {
 import { jsonFault } from "../core/json-fault.ts";
 import { decodeContinuation } from "./continuation-codec.ts";
 import { type DurationRange, durationMs } from "./durations.ts";
-import { notSupportedYet, optionalText, requestInvalid, requiredName } from "./request-error.ts";
+import { optionalText, requestInvalid, requiredName } from "./request-error.ts";
 
 /** An invocation as it was asked for, checked but not yet matched with its tool. */
 export interface CallRequestFacts {
@@ -31,6 +31,8 @@ export interface CallRequestFacts {
   readonly continuation: Continuation | undefined;
   /** Caller's limit for text, in code points. */
   readonly maxLength: number | undefined;
+  /** What the caller wants to know. */
+  readonly question: string | undefined;
   /** Caller's limit for the whole call, besides the RPC deadline. */
   readonly timeoutMs: number | undefined;
   readonly contractDigest: string | undefined;
@@ -44,6 +46,8 @@ export interface CallRequestFacts {
 
 /** Longest id in a call's context, and longest value of an attribute; these stand in log lines. */
 const MAX_CONTEXT_LENGTH = 256;
+/** Longest question, in UTF-16 units. */
+const MAX_QUESTION_LENGTH = 4_000;
 /** Most attributes of a call. */
 const MAX_ATTRIBUTES = 32;
 /** Of a call that is to be resumed. */
@@ -58,11 +62,10 @@ const MIN_HEARTBEAT_MS = 100;
 /**
  * Reads an invocation.
  *
- * @throws GatewayError REQUEST_INVALID, NOT_SUPPORTED_YET, ARGUMENTS_MALFORMED.
+ * @throws GatewayError REQUEST_INVALID, ARGUMENTS_MALFORMED.
  */
 export function decodeInvocation(invocation: Invocation | undefined): CallRequestFacts {
   if (invocation === undefined) throw requestInvalid("invocation", "MISSING", "must say what to call, got nothing");
-  refuseUnsupported(invocation);
   const { maxLength, context } = invocation;
   if (maxLength === 0) {
     throw requestInvalid(
@@ -80,6 +83,7 @@ export function decodeInvocation(invocation: Invocation | undefined): CallReques
     acceptsInput: invocation.acceptsInput,
     continuation: invocation.continuation === undefined ? undefined : decodeContinuation(invocation.continuation),
     maxLength,
+    question: optionalText("invocation.question", invocation.question, MAX_QUESTION_LENGTH),
     timeoutMs: durationMs("invocation.timeout", invocation.timeout, TIMEOUT),
     contractDigest: optionalText("invocation.contract_digest", invocation.contractDigest, MAX_CONTEXT_LENGTH),
     sessionId: contextText("session_id", context?.sessionId),
@@ -144,10 +148,6 @@ function decodeRequestId(value: string): string | undefined {
   if (value === "") return undefined;
   if (REQUEST_ID.test(value)) return value;
   throw requestInvalid("invocation.request_id", "MALFORMED", "must be 1 to 64 visible ASCII characters");
-}
-
-function refuseUnsupported(invocation: Invocation): void {
-  if (invocation.question !== "") throw notSupportedYet("invocation.question");
 }
 
 function decodeArguments(wire: Invocation["arguments"]): JsonObject {

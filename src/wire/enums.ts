@@ -51,6 +51,7 @@ export const TRUNCATION_NUMBERS = {
   head: WireTruncationMode.HEAD,
   tail: WireTruncationMode.TAIL,
   head_tail: WireTruncationMode.HEAD_TAIL,
+  summary: WireTruncationMode.SUMMARY,
 } as const satisfies Readonly<Record<TruncationMode, WireTruncationMode>>;
 
 /** See {@link KIND_NUMBERS}. */

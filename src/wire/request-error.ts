@@ -8,13 +8,6 @@ export function requestInvalid(field: string, reason: string, description: strin
   });
 }
 
-/** NOT_SUPPORTED_YET for a field that is known and has no effect in this version. */
-export function notSupportedYet(field: string): GatewayError {
-  return new GatewayError("NOT_SUPPORTED_YET", `\`${field}\` is not supported yet; leave it out`, {
-    metadata: { field },
-  });
-}
-
 /** Text of a field, or `undefined` where it is empty. @throws GatewayError REQUEST_INVALID over `maxLength` UTF-16 units. */
 export function optionalText(field: string, value: string, maxLength: number): string | undefined {
   if (value.length > maxLength) {

@@ -83,7 +83,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-17": {
     text: "A sick upstream does not drag others down",
   },
-  "S2-18": { text: "Results are extracted, shortened and summed up", waits: ["summaries"] },
+  "S2-18": { text: "Results are extracted, shortened and summed up" },
   "S2-19": { text: "A changed schema needs no restart, and calls in flight go on" },
   "S2-20": { text: "A file dropped into the folder is enough" },
   "S2-21": { text: "A declaration is structured, checked and loaded while the gateway runs" },
@@ -207,7 +207,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-111": { text: "The documents say how warm a model should run", waits: ["model formats"] },
   "S2-112": { text: "A large table is shortened before the context window does it" },
   "S2-113": { text: "`max_length` counts characters" },
-  "S2-114": { text: "`truncation: summary` sums an over-long result up", waits: ["summaries"] },
+  "S2-114": { text: "`truncation: summary` sums an over-long result up" },
   "S2-115": { text: "A cut result says so and how long it was" },
   "S2-116": {
     text: "A missing `data_field` is warned of, and noise is left out",

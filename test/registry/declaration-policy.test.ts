@@ -77,11 +77,8 @@ test("fields of an answer do not go with output in pieces", () => {
 });
 
 test("result rules are checked at their lines", () => {
-  const summary = ORDER_STATUS.replace(
-    "  data_field: data\n",
-    "  data_field: data\n  max_length: 1200\n  truncation: summary\n",
-  );
-  expect(problems(summary)).toEqual([expect.stringMatching(/^21:3 `truncation: summary` is not supported yet/)]);
+  const long = ORDER_STATUS.replace("  data_field: data\n", "  data_field: data\n  max_length: 1000001\n");
+  expect(problems(long)).toEqual([expect.stringMatching(/^20:3 `max_length` of a conclusive tool is at most/)]);
   expect(problems(ORDER_STATUS.replace("  success_value: 0\n", ""))).toEqual([
     expect.stringMatching(/^17:3 `success_field` needs/),
   ]);

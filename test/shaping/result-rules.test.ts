@@ -59,8 +59,9 @@ test("what does not fit together is named with its mend", () => {
   expect(issues({ format: "text", data_field: "data" })).toEqual([
     "/data_field: `data_field` looks into JSON: remove it, or `format: text`",
   ]);
-  expect(issues({ truncation: "summary" })).toEqual([
-    "/truncation: `truncation: summary` is not supported yet: use head, tail, head_tail or error",
+  expect(issues({ truncation: "summary" })).toEqual([]);
+  expect(issues({ truncation: "summary" }, "incremental")).toEqual([
+    "/truncation: `truncation: summary` needs the whole result, which `delivery: incremental` gives away in pieces: use head or error",
   ]);
   expect(issues({ truncation: "tail" }, "incremental")).toEqual([
     "/truncation: `truncation: tail` needs the whole result, which `delivery: incremental` gives away in pieces: use head or error",

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ContentPart, ToolEvent, UpstreamEvent } from "../../src/core/call.ts";
+import type { ContentPart, ToolCall, ToolEvent, UpstreamEvent } from "../../src/core/call.ts";
 import { type JsonValue, parseJson } from "../../src/core/json.ts";
 import { codePointCount } from "../../src/core/text.ts";
 import { createResultShaper } from "../../src/shaping/result-shaper.ts";
@@ -167,17 +167,50 @@ test("cut text is well-formed even if it was not before, down to one character [
 test("JSON over the limit becomes text with a mark, never broken JSON [A-D09]", async () => {
   const value = Array.from({ length: 500 }, (_, i) => ({ id: i, name: `item ${i}` }));
   const length = JSON.stringify(value).length;
-  for (const truncation of ["head", "tail", "head_tail"] as const) {
+  for (const truncation of ["head", "tail", "head_tail", "summary"] as const) {
     const got = await shapeOne({ value }, { rules: { maxLength: 200, truncation } });
     expect(got.structuredJson).toBeUndefined();
     expect(got.truncation).toEqual({ originalLength: length, mode: truncation });
     expect(got.content).toHaveLength(1);
     const [part] = got.content;
-    expect(part?.type === "text" && part.text.length <= 200 && part.text.includes(`of ${length} characters`)).toBe(
-      true,
-    );
+    const text = part?.type === "text" ? part.text : "";
+    expect(text.length).toBeLessThanOrEqual(200);
+    expect(text).toContain(`of ${length} characters`);
   }
   expect((await shapeOne({ value }, { rules: { maxLength: length } })).structuredJson).toHaveLength(length);
+});
+
+test("a summary is made of what was extracted and redacted, and steered by the question of the call [S2-18] [S2-114]", async () => {
+  const items = Array.from({ length: 300 }, (_, i) => ({
+    code: `C-${i}`,
+    owner: i === 7 ? SECRET : `owner ${i % 30}`,
+  }));
+  const rules = { dataField: "data", maxLength: 600, truncation: "summary" } as const;
+  const shape = async (call: Partial<ToolCall>): Promise<string> => {
+    const got = await shapeOne({ value: { code: 0, message: "fine", data: { items } } }, { rules, call });
+    expect(got).toMatchObject({ structuredJson: undefined, failure: undefined, truncation: { mode: "summary" } });
+    const [part] = got.content;
+    return part?.type === "text" ? part.text : "";
+  };
+  const plain = await shape({});
+  expect(plain).toContain("$.items: 300 rows, 2 fields");
+  expect(plain).not.toMatch(/fine|C-187/);
+  expect(await shape({ question: "who owns C-187?" })).toContain("C-187\towner 7");
+  expect(await shape({ arguments: { code: "C-187" } })).toContain("C-187\towner 7");
+  expect(await shape({ question: "C-7", arguments: { code: "C-187" } })).toContain("C-7\t***");
+});
+
+test("a summary of text keeps other parts, and a result within its limit is left as it is", async () => {
+  const link = { type: "link", uri: "https://docs.example/x", mimeType: "text/plain", name: "x" } as const;
+  const text = Array.from({ length: 60 }, (_, i) => `## Part ${i}\n\nWords about part ${i}, and more of them.`).join(
+    "\n\n",
+  );
+  const rules = { maxLength: 400, truncation: "summary" } as const;
+  const got = await shapeOne({ content: [textPart(text), link] }, { rules });
+  expect(got.content[1]).toEqual(link);
+  expect(got.truncation).toEqual({ mode: "summary", originalLength: text.length });
+  const short = await shapeOne({ content: [textPart("a\r\n b ")] }, { rules });
+  expect(short).toMatchObject({ content: [textPart("a\r\n b ")], truncation: undefined });
 });
 
 test("truncation error makes an over-long result a failure", async () => {

@@ -109,20 +109,11 @@ test("a caller says whether it can answer, and how it answers", () => {
   expect(refusal({ continuation: { state: "s" } })).toMatchObject({ reason: "REQUEST_INVALID" });
 });
 
-test.each([["invocation.question", { question: "why" }]] as const)(
-  "%s is refused as not supported yet",
-  (field, init) => {
-    const error = refusal(init);
-    expect(error.reason).toBe("NOT_SUPPORTED_YET");
-    expect(error.message).toContain(`\`${field}\``);
-    expect(error.metadata).toEqual({ field });
-  },
-);
-
 test.each([
   ["invocation.name", { name: "" }, "MISSING"],
   ["invocation.name", { name: "x".repeat(130) }, "TOO_LONG"],
   ["invocation.max_length", { maxLength: 0 }, "OUT_OF_RANGE"],
+  ["invocation.question", { question: "x".repeat(4_001) }, "TOO_LONG"],
   ["invocation.timeout", { timeout: { seconds: 0n, nanos: 0 } }, "OUT_OF_RANGE"],
   ["invocation.timeout", { timeout: { seconds: -1n, nanos: 0 } }, "OUT_OF_RANGE"],
   ["invocation.context.session_id", { context: { sessionId: "x".repeat(257) } }, "TOO_LONG"],
@@ -148,6 +139,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
     validateOnly: true,
     explain: true,
     maxLength: 5,
+    question: "why?",
     timeout: { seconds: 2n, nanos: 500_000_000 },
     contractDigest: "d",
     context: { sessionId: "s", turnId: "t", toolCallId: "c", taskId: "k", attributes: { a: "b" } },
@@ -157,6 +149,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
     validateOnly: true,
     explain: true,
     maxLength: 5,
+    question: "why?",
     timeoutMs: 2500,
     contractDigest: "d",
     sessionId: "s",
@@ -167,6 +160,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
   });
   expect(decode({})).toMatchObject({
     maxLength: undefined,
+    question: undefined,
     timeoutMs: undefined,
     sessionId: undefined,
     contractDigest: undefined,

@@ -26,6 +26,8 @@ export type ToolArguments = string | { readonly [name: string]: JsonInput };
 export interface InvokeOptions extends RequestOptions {
   /** Shorten each text part to this many characters; can only lower the tool's own limit. */
   readonly maxLength?: number | undefined;
+  /** What is to be known: steers what is kept of a result that is too long. Default: what the arguments say. */
+  readonly question?: string | undefined;
   /** Check the call but do not reach the upstream. */
   readonly validateOnly?: boolean | undefined;
   /** Ask for the upstream request and status, secrets masked. */
@@ -119,6 +121,7 @@ export function invocation(
     arguments: { case: "argumentsJson", value: typeof args === "string" ? args : stringifyExact(args) },
     validateOnly: options.validateOnly ?? false,
     explain: options.explain ?? false,
+    question: options.question ?? "",
     requestId: options.requestId ?? "",
     contractDigest: options.contractDigest ?? "",
     ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),

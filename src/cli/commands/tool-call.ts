@@ -16,6 +16,8 @@ export interface CallCommandOptions extends GivenArguments {
   /** Print the upstream request and status. */
   readonly explain?: boolean;
   readonly validateOnly?: boolean;
+  /** What is to be known. */
+  readonly question?: string | undefined;
   readonly timeoutMs?: number | undefined;
   /** Key of the call: with the same one it counts once. */
   readonly requestId?: string;
@@ -39,6 +41,7 @@ export async function callTool(name: string, options: CallCommandOptions, contex
   const invoke: InvokeOptions = {
     explain: options.explain,
     validateOnly: options.validateOnly,
+    question: options.question,
     // Without --timeout the tool's own limit counts, which may be longer than the client's default.
     timeoutMs: options.timeoutMs ?? Number.POSITIVE_INFINITY,
     requestId: options.requestId,

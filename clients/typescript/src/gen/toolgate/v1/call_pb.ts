@@ -93,8 +93,8 @@ export type Invocation = Message<"toolgate.v1.Invocation"> & {
   validateOnly: boolean;
 
   /**
-   * What the caller wants to know; steers which parts of an over-long result are kept. Refused with
-   * NOT_SUPPORTED_YET until summaries are there.
+   * What the caller wants to know, at most 4,000 characters; steers which parts of an over-long result a summary keeps
+   * (`truncation: summary`). Empty: the text arguments of the call do.
    *
    * @generated from field: string question = 9;
    */

@@ -1,0 +1,116 @@
+import type { JsonValue } from "../../core/json.ts";
+import type { ColumnFacts } from "./columns.ts";
+import { spread } from "./json-nodes.ts";
+import type { Question, Term } from "./question.ts";
+import { isScalar } from "./scalar-text.ts";
+import type { Table } from "./table.ts";
+import { TextIndex } from "./text-index.ts";
+import type { Work } from "./work.ts";
+
+/** Rows in the order of their worth, and columns in which the question finds a value. */
+export interface RowRanking {
+  /** Rows that stand out, best first. */
+  readonly ranked: readonly number[];
+  /** How many of `ranked` the question asks for. */
+  readonly asked: number;
+  /** By column: how much of what is asked for stands in its cells. */
+  readonly columnHits: ReadonlyMap<string, number>;
+}
+
+/** Ranks rows: what the question asks for, then extremes and rare values, the first and the last. */
+export function* rankRows(table: Table, facts: readonly ColumnFacts[], question: Question): Work<RowRanking> {
+  const scores = new Float64Array(table.rows);
+  for (const { striking, constant } of facts) {
+    if (constant !== undefined) continue;
+    for (const row of striking) scores[row] = (scores[row] ?? 0) + 1 / striking.length + 0.2;
+  }
+  scores[0] = (scores[0] ?? 0) + 3;
+  scores[table.rows - 1] = (scores[table.rows - 1] ?? 0) + 2.5;
+  const { relevance, columnHits } = yield* relevant(table, question);
+  let asked = 0;
+  const ranked: number[] = [];
+  for (const [row, score] of scores.entries()) {
+    const asks = relevance[row] ?? 0;
+    if (asks > 0) asked++;
+    if (asks > 0 || score > 0) ranked.push(row);
+    scores[row] = score + asks * 20;
+  }
+  ranked.sort((a, b) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b);
+  return { ranked, asked, columnHits };
+}
+
+interface Asked {
+  readonly relevance: Float64Array;
+  readonly columnHits: ReadonlyMap<string, number>;
+}
+
+/** Words that stand in few rows count most, twice where they are a whole cell; words of half of the rows tell nothing. */
+function* relevant(table: Table, { terms }: Question): Work<Asked> {
+  const relevance = new Float64Array(table.rows);
+  const columnHits = new Map<string, number>();
+  if (terms.length === 0) return { relevance, columnHits };
+  const indexes: NamedIndex[] = [];
+  for (const { name, cells } of table.columns) {
+    indexes.push({ name, index: new TextIndex(cells.map(plainCell)) });
+    yield;
+  }
+  const most = Math.log(1 + table.rows);
+  for (const term of terms) {
+    const rows = yield* rowsWith(term, indexes, columnHits);
+    if (rows.size === 0 || rows.size > table.rows * 0.5) continue;
+    const idf = Math.log(1 + table.rows / rows.size) / most;
+    for (const [row, match] of rows) relevance[row] = (relevance[row] ?? 0) + match * term.weight * idf;
+  }
+  return { relevance, columnHits };
+}
+
+interface NamedIndex {
+  readonly name: string;
+  readonly index: TextIndex;
+}
+
+/** Rows that hold a term, with how well; columns that do are noted. */
+function* rowsWith(
+  term: Term,
+  indexes: readonly NamedIndex[],
+  columnHits: Map<string, number>,
+): Work<Map<number, number>> {
+  const rows = new Map<number, number>();
+  for (const { name, index } of indexes) {
+    let best = 0;
+    for (const [row, match] of index.matches(term)) {
+      best = Math.max(best, match);
+      rows.set(row, Math.max(rows.get(row) ?? 0, match));
+    }
+    if (best > 0) columnHits.set(name, Math.max(columnHits.get(name) ?? 0, best * term.weight));
+    yield;
+  }
+  return rows;
+}
+
+function plainCell(cell: JsonValue | undefined): string {
+  if (typeof cell === "string") return cell;
+  return isScalar(cell) && cell !== null ? String(cell) : "";
+}
+
+/** Rows to show, in their order: the best of the ranking, and others evenly spread, as long as `add` finds room. */
+export function pickRows(ranking: RowRanking, rows: number, fit: (row: number) => boolean, room: number): number[] {
+  const picked = new Set<number>();
+  const add = (row: number): boolean => {
+    if (picked.has(row)) return true;
+    if (!fit(row)) return false;
+    picked.add(row);
+    return true;
+  };
+  const first = Math.max(6, ranking.asked, Math.floor(room * 0.4));
+  for (const row of ranking.ranked.slice(0, first)) if (!add(row)) break;
+  for (let most = room; most > 0; most = Math.floor(most / 2)) {
+    for (const row of spread(rows, Math.min(rows, most))) if (!add(row)) return sorted(picked);
+    if (most >= rows) break;
+  }
+  return sorted(picked);
+}
+
+function sorted(rows: ReadonlySet<number>): number[] {
+  return [...rows].toSorted((a, b) => a - b);
+}

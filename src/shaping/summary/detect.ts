@@ -1,0 +1,86 @@
+import { isJsonObject, type JsonObject, type JsonValue, parseJson } from "../../core/json.ts";
+import { delimiterOf } from "./delimited.ts";
+import { hasTime, isTraceLine } from "./log-lines.ts";
+
+/** What a text is. */
+export type Detected =
+  | { readonly type: "json"; readonly value: JsonValue }
+  | { readonly type: "ndjson"; readonly rows: readonly JsonObject[]; readonly others: number }
+  | { readonly type: "delimited"; readonly delimiter: string }
+  | { readonly type: "html" | "markdown" | "log" | "text" | "binary" };
+
+/** Characters at the beginning of a text that tell what it is. */
+const SAMPLE = 20_000;
+
+/** Longer text is not parsed as JSON, which cannot be done in pieces. */
+const MAX_JSON = 8_000_000;
+
+/** Tells what a text is by how it looks. */
+export function detect(text: string): Detected {
+  const sample = text.slice(0, SAMPLE);
+  if (isBinary(sample)) return { type: "binary" };
+  const json = /^\s*[[{]/.test(sample) && text.length <= MAX_JSON ? (asJson(text) ?? asLines(text)) : undefined;
+  if (json !== undefined) return json;
+  if (/^\s*<(?:!|[?]xml|[a-z][a-z0-9]*[\s>])/i.test(sample) && /<\/[a-z]/i.test(sample)) return { type: "html" };
+  const delimiter = delimiterOf(text);
+  if (delimiter !== undefined) return { type: "delimited", delimiter };
+  const lines = sample.split(/\r?\n/).filter((line) => line.trim() !== "");
+  if (isLog(lines)) return { type: "log" };
+  return { type: isMarkdown(lines) ? "markdown" : "text" };
+}
+
+/** More than a few characters that no text has. */
+function isBinary(sample: string): boolean {
+  let odd = 0;
+  for (let i = 0; i < sample.length; i++) if (isOdd(sample.charCodeAt(i))) odd++;
+  return odd > sample.length * 0.05;
+}
+
+/** Control characters but for tabs, line ends and escapes, and what stands for bytes that are no text. */
+function isOdd(unit: number): boolean {
+  return unit < 9 || (unit > 13 && unit < 27) || (unit > 27 && unit < 32) || unit === 0xfffd;
+}
+
+function asJson(text: string): Detected | undefined {
+  try {
+    const value = parseJson(text);
+    return typeof value === "object" && value !== null ? { type: "json", value } : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** A JSON object a line; a few lines may be something else. */
+function asLines(text: string): Detected | undefined {
+  const lines = text.split("\n").filter((line) => line.trim() !== "");
+  const rows: JsonObject[] = [];
+  for (const [i, line] of lines.entries()) {
+    if (i === 20 && rows.length < 15) return undefined;
+    const row = line.startsWith("{") ? asJson(line) : undefined;
+    if (row?.type === "json" && isJsonObject(row.value)) rows.push(row.value);
+  }
+  const others = lines.length - rows.length;
+  return rows.length >= 2 && others <= lines.length * 0.1 ? { type: "ndjson", rows, others } : undefined;
+}
+
+/** Most lines begin with a time, or are of a stack trace, or name a level. */
+function isLog(lines: readonly string[]): boolean {
+  if (lines.length < 2) return false;
+  return lines.filter(isEntry).length >= lines.length * 0.5;
+}
+
+function isEntry(line: string): boolean {
+  return (
+    hasTime(line) || isTrace(line) || /^\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b/.test(line)
+  );
+}
+
+/** Indented text is no trace by itself. */
+function isTrace(line: string): boolean {
+  return isTraceLine(line) && /\bat |File "|Caused by|Traceback|more$|:\d+/.test(line);
+}
+
+function isMarkdown(lines: readonly string[]): boolean {
+  return lines.some((line) => /^#{1,6} \S|^```|^\|[-:| ]+\|$|^\s*[-*] \S|\]\([^)\s]{1,300}\)/.test(line));
+}

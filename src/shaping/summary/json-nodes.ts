@@ -1,0 +1,216 @@
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, stringifyJson } from "../../core/json.ts";
+import { isScalar } from "./scalar-text.ts";
+
+/** A value that is not taken apart further. */
+export interface LeafNode {
+  readonly type: "leaf";
+  readonly value: JsonValue;
+  /** Text that stands for the value. Absent: the value itself. */
+  readonly note?: string;
+}
+
+/** An object, or a list that holds objects. */
+export interface BranchNode {
+  readonly type: "branch";
+  readonly entries: Map<string, JsonNode>;
+  /** Other places, by their labels, that hold an equal object. */
+  readonly aliases: (readonly string[])[];
+}
+
+/** JSON as it is summarised. */
+export type JsonNode = LeafNode | BranchNode;
+
+/** Most items of one list that are looked at one by one. */
+const MAX_ITEMS = 64;
+
+/** Objects with fewer fields are written again where they stand twice. */
+const LEAST_FIELDS = 3;
+
+/** Objects that hold more values are not looked for a second time. */
+const MOST_VALUES = 200;
+
+/** About how many values are taken apart; deeper ones stand as how many there are, but for those that are asked for. */
+const MAX_VALUES = 4_000;
+
+/** The label of what all items of a list have in common. */
+const EACH = "[*]";
+
+/** Gives the text that stands for a value, where it is told of elsewhere. */
+export type Elsewhere = (value: JsonValue) => string | undefined;
+
+/**
+ * The value as nested names. Items of a list are told apart by what differs, and what all have in common stands once,
+ * under {@link EACH}; an object that stands twice within an item is named the second time.
+ */
+export function jsonNode(value: JsonValue, { elsewhere, asks }: NodeOptions): JsonNode {
+  return build(value, { elsewhere, asks, depth: depthWithin(value, MAX_VALUES), seen: new Map(), path: [] });
+}
+
+/** What the outline of a value depends on. */
+export interface NodeOptions {
+  readonly elsewhere: Elsewhere;
+  /** Whether a value, by its name, is asked for however deep it stands. Absent: nothing is. */
+  readonly asks?: ((name: string, value: JsonValue) => boolean) | undefined;
+}
+
+/** The depth down to which a value holds about so many others. */
+function depthWithin(value: JsonValue, most: number): number {
+  let depth = 0;
+  let count = 0;
+  let level: readonly JsonValue[] = [value];
+  while (level.length > 0 && count <= most) {
+    const next: JsonValue[] = [];
+    for (const item of level) {
+      if (isJsonArray(item)) for (const i of spread(item.length, MAX_ITEMS)) next.push(item[i] ?? null);
+      else if (isJsonObject(item)) next.push(...Object.values(item).slice(0, most));
+    }
+    count += next.length;
+    level = next;
+    depth++;
+  }
+  return Math.max(2, level.length === 0 ? depth : depth - 1);
+}
+
+interface Scope extends NodeOptions {
+  /** How much deeper values are taken apart. */
+  readonly depth: number;
+  /** Objects of the item that the walk is in, by their JSON text. */
+  readonly seen: Map<string, { readonly path: readonly string[]; readonly node: BranchNode }>;
+  readonly path: readonly string[];
+}
+
+function build(value: JsonValue, scope: Scope): JsonNode {
+  if (isScalar(value)) return { type: "leaf", value };
+  const note = scope.elsewhere(value);
+  if (note !== undefined) return { type: "leaf", value, note };
+  if (scope.depth <= 0) return beyond(value, scope);
+  if (isJsonArray(value)) return value.every(isScalar) ? { type: "leaf", value } : buildList(value, scope);
+  return isJsonObject(value) ? buildObject(value, scope) : { type: "leaf", value };
+}
+
+function buildObject(object: JsonObject, scope: Scope): JsonNode {
+  const names = Object.keys(object);
+  const node: BranchNode = { type: "branch", entries: new Map(), aliases: [] };
+  if (names.length >= LEAST_FIELDS && scope.path.length > 0 && isSmall(object)) {
+    const text = stringifyJson(object);
+    const first = scope.seen.get(text);
+    if (first !== undefined) {
+      first.node.aliases.push(scope.path);
+      return { type: "leaf", value: object, note: `same as ${first.path.join(".")}` };
+    }
+    scope.seen.set(text, { path: scope.path, node });
+  }
+  for (const name of names) {
+    const item = object[name];
+    if (item !== undefined)
+      node.entries.set(name, build(item, { ...scope, depth: scope.depth - 1, path: [...scope.path, name] }));
+  }
+  return node;
+}
+
+function buildList(list: readonly JsonValue[], { elsewhere, asks, depth }: Scope): JsonNode {
+  const picked = spread(list.length, MAX_ITEMS);
+  const items = picked.map((i) =>
+    build(list[i] ?? null, { elsewhere, asks, depth: depth - 1, seen: new Map(), path: [] }),
+  );
+  const { common, rest } = split(items);
+  const entries = new Map<string, JsonNode>();
+  if (common !== undefined) entries.set(EACH, common);
+  for (const [i, node] of rest.entries()) if (node !== undefined) entries.set(`[${picked[i] ?? i}]`, node);
+  if (picked.length < list.length) {
+    entries.set("…", { type: "leaf", value: null, note: `${list.length} items` });
+    // Not all were looked at, so nothing can be said of all.
+    if (common !== undefined) return buildApart(items, picked, entries);
+  }
+  return { type: "branch", entries, aliases: [] };
+}
+
+function buildApart(items: readonly JsonNode[], picked: readonly number[], all: Map<string, JsonNode>): BranchNode {
+  const entries = new Map(items.map((node, i): [string, JsonNode] => [`[${picked[i] ?? i}]`, node]));
+  const count = all.get("…");
+  if (count !== undefined) entries.set("…", count);
+  return { type: "branch", entries, aliases: [] };
+}
+
+/** Indexes of at most `most` of `count` things, evenly spread, the first and the last among them. */
+export function spread(count: number, most: number): number[] {
+  if (count <= most) return Array.from({ length: count }, (_, i) => i);
+  if (most < 2) return most < 1 ? [] : [0];
+  return Array.from({ length: most }, (_, i) => Math.round((i * (count - 1)) / (most - 1)));
+}
+
+function isSmall(object: JsonObject): boolean {
+  let left = MOST_VALUES;
+  const count = (value: JsonValue): void => {
+    if (--left < 0 || isScalar(value)) return;
+    for (const item of isJsonArray(value) ? value : Object.values(value)) {
+      count(item);
+      if (left < 0) return;
+    }
+  };
+  count(object);
+  return left >= 0;
+}
+
+/** What stands deeper than is looked: how many there are, and of it what is asked for. */
+function beyond(value: JsonValue, { asks }: Scope): JsonNode {
+  if (asks === undefined) return { type: "leaf", value };
+  const entries = new Map<string, JsonNode>();
+  let left = MAX_ITEMS;
+  const look = (part: JsonValue, path: string): void => {
+    if (left <= 0 || isScalar(part)) return;
+    for (const [name, item] of Object.entries(part)) {
+      const label = isJsonArray(part) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+      if (isScalar(item) && asks(name, item)) {
+        left--;
+        entries.set(label, { type: "leaf", value: item });
+      } else look(item, label);
+    }
+  };
+  look(value, "");
+  return entries.size === 0 ? { type: "leaf", value } : { type: "branch", entries, aliases: [] };
+}
+
+interface Split {
+  readonly common: JsonNode | undefined;
+  readonly rest: readonly (JsonNode | undefined)[];
+}
+
+/** What all nodes have in common, and what is left of each. */
+function split(nodes: readonly JsonNode[]): Split {
+  const [first] = nodes;
+  if (first === undefined || nodes.length < 2) return { common: undefined, rest: nodes };
+  if (first.type === "leaf") {
+    const equal = nodes.every((node) => node.type === "leaf" && sameLeaf(node, first));
+    return equal ? { common: first, rest: nodes.map(() => undefined) } : { common: undefined, rest: nodes };
+  }
+  const branches = nodes.filter((node) => node.type === "branch");
+  return branches.length === nodes.length ? splitBranches(branches) : { common: undefined, rest: nodes };
+}
+
+function splitBranches(nodes: readonly BranchNode[]): Split {
+  const common = new Map<string, JsonNode>();
+  const rest = nodes.map(() => new Map<string, JsonNode>());
+  const names = new Set(nodes.flatMap((node) => [...node.entries.keys()]));
+  for (const name of names) {
+    const fields = nodes.map((node) => node.entries.get(name));
+    const whole = fields.filter((field) => field !== undefined);
+    const inner = whole.length === nodes.length ? split(whole) : { common: undefined, rest: fields };
+    if (inner.common !== undefined) common.set(name, inner.common);
+    for (const [i, left] of inner.rest.entries()) if (left !== undefined) rest[i]?.set(name, left);
+  }
+  const aliases = nodes[0]?.aliases ?? [];
+  return {
+    common: common.size === 0 ? undefined : { type: "branch", entries: common, aliases },
+    rest: rest.map((entries, i) =>
+      entries.size === 0 ? undefined : { type: "branch", entries, aliases: nodes[i]?.aliases ?? [] },
+    ),
+  };
+}
+
+function sameLeaf(a: LeafNode, b: LeafNode): boolean {
+  if (a.note !== undefined || b.note !== undefined) return a.note === b.note;
+  if (a.value === b.value) return true;
+  if (typeof a.value !== "object" || typeof b.value !== "object") return false;
+  return stringifyJson(a.value) === stringifyJson(b.value);
+}

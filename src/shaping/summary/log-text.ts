@@ -1,0 +1,182 @@
+import { excerpt, flatLine } from "./excerpt.ts";
+import { type LogEntry, type LogFile, type LogPattern, readLog } from "./log-lines.ts";
+import { NO_QUESTION, type Question } from "./question.ts";
+import { TextIndex, topOf, weighTexts } from "./text-index.ts";
+import type { Work } from "./work.ts";
+
+/** A log within its budget. */
+export interface LogText {
+  readonly text: string;
+  readonly shown: string;
+}
+
+/** Most lines that a question brings. */
+const MAX_ASKED = 12;
+
+/** A word of more of the lines tells none of them from the others. */
+const COMMON = 0.5;
+
+/** Lines of a trace that are shown: its first ones, where it is caused by others, and its last. */
+const TRACE_HEAD = 3;
+
+/** Widths of a line, by how much it says. */
+const WIDE = 240;
+const MIDDLE = 140;
+const NARROW = 110;
+
+/** Most lines that happened once. */
+const MAX_ONCE = 20_000;
+
+/** A line says at its end what it is about. */
+const HEAD_SHARE = 0.4;
+
+function isBad({ level }: LogPattern): boolean {
+  return level > 0;
+}
+
+/** What is written, and how much still may be. */
+interface Page {
+  readonly lines: string[];
+  readonly shown: Set<number>;
+  /** Patterns that stand on it with their counts. */
+  readonly counted: Set<LogPattern>;
+  left: number;
+}
+
+/**
+ * A log as text: how many lines, the first and the last, what the question asks for, errors and warnings, what happened
+ * once, what happened often with how often. Lines stand without their times but for the first, the last, and errors.
+ */
+export function* logText(text: string, budget: number, question: Question): Work<LogText> {
+  const log = yield* readLog(text);
+  const page: Page = { lines: [], shown: new Set(), counted: new Set(), left: budget };
+  const { entries, patterns } = log;
+  put(
+    page,
+    `${log.lines} lines, ${patterns.length} patterns${log.prefix === "" ? "" : `; all begin: ${excerpt(flatLine(log.prefix), 80)}`}`,
+  );
+  yield* putAsked(page, log, question);
+  const [first] = entries;
+  const last = entries.at(-1);
+  if (first !== undefined) putEntry(page, first, whole(first, MIDDLE));
+  if (last !== undefined) putEntry(page, last, whole(last, MIDDLE));
+  yield;
+  const bad = patterns.filter(isBad).toSorted((a, b) => b.level - a.level || a.count - b.count);
+  const often = patterns
+    .filter((pattern) => !isBad(pattern) && pattern.count > 1)
+    .toSorted((a, b) => b.count - a.count);
+  const once = diverse(patterns.filter((pattern) => !isBad(pattern) && pattern.count === 1));
+  yield;
+  const reserve = page.left;
+  section(page, "errors and warnings", bad, { least: reserve * 0.5, line: badLine });
+  section(page, "often", often, { least: page.left * 0.72, line: oftenLine });
+  section(page, "once", once, { least: 0, line: onceLine });
+  section(page, "often", often, { least: 0, line: oftenLine });
+  return { text: page.lines.join("\n"), shown: `${page.shown.size} of ${log.lines} lines` };
+}
+
+function put(page: Page, line: string): boolean {
+  if (line.length + 1 > page.left) return false;
+  page.lines.push(line);
+  page.left -= line.length + 1;
+  return true;
+}
+
+function putEntry(page: Page, entry: LogEntry, text: string): boolean {
+  if (page.shown.has(entry.line)) return true;
+  if (!put(page, text)) return false;
+  page.shown.add(entry.line);
+  return true;
+}
+
+/** Lines the question asks for, in their order, before all others. */
+function* putAsked(page: Page, { entries }: LogFile, question: Question): Work<undefined> {
+  if (question.terms.length === 0) return undefined;
+  const index = new TextIndex(entries.map(({ text }) => text));
+  yield;
+  const { scores } = yield* weighTexts(index, question, COMMON);
+  const asked = topOf(scores, MAX_ASKED).flatMap((i) => entries[i] ?? []);
+  if (asked.length === 0) return undefined;
+  put(page, "asked for:");
+  const least = page.left * 0.5;
+  for (const entry of asked) {
+    if (page.left < least) break;
+    putEntry(page, entry, whole(entry, WIDE, question) + traceText(entry));
+  }
+  return undefined;
+}
+
+interface SectionRules {
+  /** Room to leave to others. */
+  readonly least: number;
+  readonly line: (pattern: LogPattern) => string;
+}
+
+function section(page: Page, title: string, patterns: readonly LogPattern[], { least, line }: SectionRules): void {
+  const fresh = patterns.filter((p) => !page.counted.has(p) && (p.count > 1 || !page.shown.has(p.first.line)));
+  const [first] = fresh;
+  if (first === undefined || page.left - least < line(first).length + title.length + 3) return;
+  put(page, `${title}:`);
+  let misses = 0;
+  for (const pattern of fresh) {
+    const text = line(pattern);
+    if (page.left - text.length - 1 < least || !put(page, text)) {
+      if (++misses > 8) break;
+      continue;
+    }
+    page.shown.add(pattern.first.line);
+    page.counted.add(pattern);
+  }
+}
+
+function badLine(pattern: LogPattern): string {
+  return times(pattern) + whole(pattern.first, WIDE) + traceText(pattern.first);
+}
+
+function oftenLine(pattern: LogPattern): string {
+  return `${times(pattern)}${pattern.first.line}: ${excerpt(flatLine(pattern.first.body), NARROW, NO_QUESTION, HEAD_SHARE)}`;
+}
+
+function onceLine({ first }: LogPattern): string {
+  return `${first.line}: ${excerpt(flatLine(first.body), NARROW, NO_QUESTION, HEAD_SHARE)}`;
+}
+
+function times({ count }: LogPattern): string {
+  return count > 1 ? `×${count} ` : "";
+}
+
+function whole(entry: LogEntry, width: number, question?: Question): string {
+  return `${entry.line}: ${excerpt(flatLine(entry.text), width, question, HEAD_SHARE)}`;
+}
+
+/** A stack trace: its first frames, its causes, its last line. */
+function traceText({ trace }: LogEntry): string {
+  if (trace.length === 0) return "";
+  const kept = trace.filter((line, i) => i < TRACE_HEAD || i === trace.length - 1 || /^\s*Caused by: /.test(line));
+  const more = trace.length > kept.length ? `\n  … ${trace.length} lines of trace` : "";
+  return kept.map((line) => `\n  ${excerpt(flatLine(line), MIDDLE)}`).join("") + more;
+}
+
+/**
+ * Patterns of all kinds: those that begin with the same word share the room with the others that do, the rarest
+ * beginnings foremost.
+ */
+function diverse(patterns: readonly LogPattern[]): LogPattern[] {
+  const groups = new Map<string, { used: number; next: number; readonly patterns: LogPattern[] }>();
+  for (const pattern of patterns) {
+    const key = /^\W*\w*/.exec(pattern.first.body)?.[0] ?? "";
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, { used: 0, next: 0, patterns: [pattern] });
+    else group.patterns.push(pattern);
+  }
+  let open = [...groups.values()].toSorted((a, b) => a.patterns.length - b.patterns.length);
+  const out: LogPattern[] = [];
+  while (open.length > 0 && out.length < MAX_ONCE) {
+    const least = open.reduce((best, group) => (group.used < best.used ? group : best));
+    const pattern = least.patterns[least.next++];
+    if (pattern !== undefined) out.push(pattern);
+    least.used += Math.min(NARROW, pattern?.first.body.length ?? 0) + 6;
+    if (least.next >= least.patterns.length) open = open.filter((group) => group !== least);
+  }
+  return out;
+}

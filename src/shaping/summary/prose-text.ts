@@ -1,0 +1,124 @@
+import { clip, excerpt, flatLine, GAP } from "./excerpt.ts";
+import { type Block, isOrnament, readBlocks } from "./prose-blocks.ts";
+import type { Question } from "./question.ts";
+import { TextIndex, weighTexts } from "./text-index.ts";
+import type { Work } from "./work.ts";
+
+/** Prose within its budget. */
+export interface ProseText {
+  readonly text: string;
+  readonly shown: string;
+}
+
+/** Shortest and longest a block is cut to, by what it is. */
+const NARROW = 64;
+const WIDE = 400;
+
+/** A word of more of the parts tells none of them from the others. */
+const COMMON = 0.6;
+
+/** Shortest a first sentence is cut to. */
+const NARROW_LEAD = 84;
+
+/** Headings and the first words below them score so much. */
+const LEAD = 4;
+
+interface Weighed {
+  readonly block: Block;
+  readonly index: number;
+  readonly score: number;
+  /** Of a heading: how deep; of others: how deep their heading is. */
+  readonly asked: boolean;
+}
+
+/** Markdown or text, shortened: headings, the first sentence of each part, and what the question asks for. */
+export function* proseText(text: string, budget: number, question: Question): Work<ProseText> {
+  const blocks = (yield* readBlocks(text)).filter((block) => !isOrnament(block));
+  yield;
+  const weighed = yield* weigh(blocks, question);
+  const width = fittingWidth(weighed, budget, NARROW);
+  const leads = fittingWidth(
+    weighed.filter(({ score }) => score >= LEAD),
+    budget,
+    NARROW_LEAD,
+  );
+  const order = weighed.toSorted((a, b) => b.score - a.score || a.index - b.index);
+  const lines = new Map<number, string>();
+  let left = budget;
+  let misses = 0;
+  for (const item of order) {
+    const line = lineOf(item, item.score >= LEAD ? Math.max(width, Math.min(leads, 160)) : width, question);
+    if (line.length + 1 > left) {
+      if (++misses > 60) break;
+      continue;
+    }
+    left -= line.length + 1;
+    lines.set(item.index, line);
+  }
+  yield;
+  const kept = [...lines].toSorted((a, b) => a[0] - b[0]).map(([, line]) => line);
+  return { text: kept.join("\n"), shown: `${kept.length} of ${blocks.length} parts` };
+}
+
+function lineOf({ block, asked }: Weighed, width: number, question: Question): string {
+  const text = asked ? flatLine(block.text) : withoutAddresses(flatLine(block.text));
+  if (block.type === "heading") return `${"#".repeat(block.level)} ${clip(text, 100)}`;
+  return asked ? excerpt(text, Math.max(width, 200), question) : sentence(text, width);
+}
+
+/** Long addresses of links say nothing that their words do not. */
+function withoutAddresses(text: string): string {
+  return text.replace(/\]\(([^()\s]{60,})(?: "[^"]*")?\)/g, `](${GAP})`);
+}
+
+/** The first sentence where it is not much shorter than what there is room for, else as much as fits. */
+function sentence(text: string, width: number): string {
+  if (text.length <= width) return text;
+  const end = text.slice(0, width).search(/[.!?。！？](?:\s|$)(?!.*[.!?。！？]\s)/u);
+  return end > width * 0.6 ? text.slice(0, end + 1) + " …" : clip(text, width);
+}
+
+/** The width at which all blocks together fit, within limits: many short ones say more than few long ones. */
+function fittingWidth(blocks: readonly Weighed[], budget: number, narrow: number): number {
+  let low = narrow;
+  let high = WIDE;
+  const sum = (width: number): number =>
+    blocks.reduce((total, { block }) => total + Math.min(block.text.length, width) + 1, 0);
+  while (low + 4 < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (sum(middle) <= budget) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+function* weigh(blocks: readonly Block[], question: Question): Work<Weighed[]> {
+  const ask = yield* createAsk(blocks, question);
+  let level = 0;
+  let place = 0;
+  let led = false;
+  let code = 0;
+  return blocks.map((block, index) => {
+    const asks = ask[index] ?? 0;
+    if (block.type === "heading") {
+      level = block.level;
+      place = 0;
+      led = false;
+      return { block, index, score: 8 - block.level * 0.4 + asks, asked: asks > 0 };
+    }
+    code = block.type === "code" ? code + 1 : 0;
+    if (block.follows) place++;
+    let score = block.type === "code" ? 0.5 - 0.3 * code : 2 - 0.25 * place;
+    if (block.type === "text" && !led) score += 4 - level * 0.3;
+    else if (place === 0 && block.type === "item") score += 2;
+    led ||= block.type === "text";
+    if (block.type !== "code") place++;
+    return { block, index, score: score + asks, asked: asks > 0 };
+  });
+}
+
+function* createAsk(blocks: readonly Block[], question: Question): Work<Float64Array> {
+  if (question.terms.length === 0) return new Float64Array(blocks.length);
+  const { scores, most } = yield* weighTexts(new TextIndex(blocks.map(({ text }) => text)), question, COMMON);
+  return most === 0 ? scores : scores.map((score) => (score / most) * 12);
+}

@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { seeded, summaryOf, TEXTS, words } from "./fixtures.ts";
+
+test("a long JSON answer becomes few key lines: what it is, how it stands, and how long it was [S2-114]", () => {
+  const answer = {
+    order_id: "A-17",
+    status: "delayed",
+    customer: { name: "Ada", email: "ada@example.test", tier: "gold" },
+    internal: Object.fromEntries(
+      Array.from({ length: 150 }, (_, i) => [`trace_${i}`, `https://trace.example/spans/${i}/x`]),
+    ),
+  };
+  const summary = summaryOf(JSON.stringify(answer), 400);
+  expect(summary).toContain("order_id: A-17, status: delayed");
+  expect(summary).toContain("name: Ada");
+  expect(summary).toMatch(/\[summary of \d+ characters of JSON/);
+});
+
+test("a list of objects is told by columns and rows: extremes, rare values, first and last", () => {
+  const rows = Array.from({ length: 300 }, (_, i) => ({
+    id: 700 + i,
+    state: i === 123 ? "lost" : "open",
+    size: i === 211 ? 99_999 : (i * 7) % 90,
+  }));
+  const summary = summaryOf(JSON.stringify({ ok: true, items: rows }), 1_200);
+  expect(summary).toContain("$.items: 300 rows, 3 fields");
+  expect(summary).toContain("state: open ×299 | lost ×1");
+  expect(summary).toContain("max 99999");
+  for (const row of ["700\topen\t0", "823\tlost", "911\topen\t99999", "999\topen"]) expect(summary).toContain(row);
+});
+
+test("a question brings the rows it names, whatever the rest is like", () => {
+  const rows = Array.from({ length: 400 }, (_, i) => ({
+    code: `X-${i}`,
+    city: `city ${i % 50}`,
+    note: `plain note ${i % 9}`,
+  }));
+  const json = JSON.stringify(rows);
+  expect(summaryOf(json, 900)).not.toContain("X-287");
+  expect(summaryOf(json, 900, "what is the note of X-287?")).toMatch(/X-287\tcity 37\tplain note 8/);
+});
+
+test("a log is told by its errors, the lines that came once, and patterns with their counts", () => {
+  const lines = Array.from(
+    { length: 400 },
+    (_, i) => `2026-05-01 10:00:${String(i % 60).padStart(2, "0")} INFO request ${i} served in ${i % 40} ms`,
+  );
+  lines[200] =
+    "2026-05-01 10:03:20 ERROR cannot open ledger: disk full\n    at open (ledger.ts:10:3)\n    at main (main.ts:1:1)";
+  lines[300] = "2026-05-01 10:05:00 INFO configuration reloaded from disk";
+  const summary = summaryOf(lines.join("\n"), 900);
+  expect(summary).toContain("ERROR cannot open ledger: disk full");
+  expect(summary).toContain("at open (ledger.ts:10:3)");
+  expect(summary).toContain("configuration reloaded from disk");
+  expect(summary).toMatch(/×398 1: INFO request 0 served in 0 ms|×398/);
+  expect(summary).toContain("402 lines");
+});
+
+test("Markdown keeps its headings and the first sentence below each", () => {
+  const text = Array.from(
+    { length: 12 },
+    (_, i) => `## Part ${i}\n\nThis is what part ${i} is about. ${words(seeded(i), 90)}.\n`,
+  ).join("\n");
+  const summary = summaryOf(text, 1_400);
+  for (let i = 0; i < 12; i++) {
+    expect(summary).toContain(`## Part ${i}\n`);
+    expect(summary).toContain(`This is what part ${i} is about.`);
+  }
+});
+
+test("HTML loses its scripts and tags, and keeps the rows of its tables", () => {
+  const summary = summaryOf(TEXTS["html"]?.(seeded(3)) ?? "", 1_500);
+  expect(summary).not.toMatch(/<|var x/);
+  expect(summary).toContain("table 1: 30 rows, 2 fields");
+  expect(summary).toMatch(/^size: min \d+, max \d+/m);
+});
+
+test("a long text is shortened in its middle, around what is asked", () => {
+  const text = `${words(seeded(1), 200)} the secret ingredient is cardamom ${words(seeded(2), 200)}`;
+  const json = JSON.stringify({ name: "recipe", text });
+  expect(summaryOf(json, 500, "which ingredient")).toContain("ingredient is cardamom");
+});
+
+test("an emoji, a family and an accent are never cut in two [A-D04]", () => {
+  const text = `${"a".repeat(9)}😀😀 `.repeat(30) + "👩‍👩‍👧 e\u0301 ".repeat(50);
+  for (let limit = 1; limit < 200; limit++) {
+    const summary = summaryOf(text, limit);
+    expect(summary.isWellFormed()).toBe(true);
+    expect([...summary].length).toBeLessThanOrEqual(limit);
+    expect(summary).not.toMatch(/\u200d(?:\n|…|$)|(?:^|…)[\u0301\u200d]/);
+  }
+});
