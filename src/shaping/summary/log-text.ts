@@ -24,6 +24,9 @@ const WIDE = 240;
 const MIDDLE = 140;
 const NARROW = 110;
 
+/** Most patterns that come before the lines that happened once. */
+const MAX_OFTEN = 10;
+
 /** Most lines that happened once. */
 const MAX_ONCE = 20_000;
 
@@ -69,7 +72,7 @@ export function* logText(text: string, budget: number, question: Question): Work
   yield;
   const reserve = page.left;
   section(page, "errors and warnings", bad, { least: reserve * 0.5, line: badLine });
-  section(page, "often", often, { least: page.left * 0.72, line: oftenLine });
+  section(page, "often", often.slice(0, MAX_OFTEN), { least: page.left * 0.72, line: oftenLine });
   section(page, "once", once, { least: 0, line: onceLine });
   section(page, "often", often, { least: 0, line: oftenLine });
   return { text: page.lines.join("\n"), shown: `${page.shown.size} of ${log.lines} lines` };

@@ -17,6 +17,9 @@ const WIDE = 400;
 /** A word of more of the parts tells none of them from the others. */
 const COMMON = 0.6;
 
+/** What a sentence is worth less than one that begins a paragraph. */
+const AFTER = 2.5;
+
 /** Shortest a first sentence is cut to. */
 const NARROW_LEAD = 84;
 
@@ -107,8 +110,7 @@ function* weigh(blocks: readonly Block[], question: Question): Work<Weighed[]> {
       return { block, index, score: 8 - block.level * 0.4 + asks, asked: asks > 0 };
     }
     code = block.type === "code" ? code + 1 : 0;
-    if (block.follows) place++;
-    let score = block.type === "code" ? 0.5 - 0.3 * code : 2 - 0.25 * place;
+    let score = block.type === "code" ? 0.5 - 0.3 * code : 2 - 0.25 * place - (block.follows ? AFTER : 0);
     if (block.type === "text" && !led) score += 4 - level * 0.3;
     else if (place === 0 && block.type === "item") score += 2;
     led ||= block.type === "text";

@@ -1,0 +1,75 @@
+import { readFile } from "node:fs/promises";
+import { parseArgs } from "node:util";
+import { type Summary, summarizeText } from "../src/shaping/summary/summarize.ts";
+import { finish } from "../src/shaping/summary/work.ts";
+import { type Fact, mask, type SampleDocument, survives } from "./summary/facts.ts";
+import { makeSample } from "./summary/sample.ts";
+
+/** Shortens a document for a question. */
+type Way = (document: SampleDocument, limit: number, question: string) => string;
+
+const WAYS: Readonly<Record<string, Way>> = {
+  "head and tail": ({ text }, limit) => `${text.slice(0, limit / 2)}\n…\n${text.slice(-limit / 2)}`,
+  summary: (document, limit) => summaryOf(document, limit, ""),
+  "summary, given the question": summaryOf,
+};
+
+function summaryOf({ text }: SampleDocument, limit: number, question: string): string {
+  const made: Summary | undefined = finish(summarizeText(text, { limit, question }));
+  return made?.text ?? text;
+}
+
+/** Facts kept, in percent: the mean over kinds of facts, then over types of documents. */
+function score(documents: readonly SampleDocument[], limit: number, way: Way): Map<string, number> {
+  const kept = new Map<string, Map<string, boolean[]>>();
+  for (const document of documents) {
+    const plain = way(document, limit, "");
+    for (const fact of document.facts) {
+      const output = fact.q === undefined || fact.q === "" ? plain : way(document, limit, fact.q);
+      note(kept, document.type, fact, survives(fact, output, mask(output)));
+    }
+  }
+  const types = new Map(
+    [...kept].map(([type, kinds]) => [type, mean([...kinds.values()].map((all) => mean(all.map(Number))))]),
+  );
+  return new Map([["all", mean([...types.values()])], ...types]);
+}
+
+function note(kept: Map<string, Map<string, boolean[]>>, type: string, { kind }: Fact, survived: boolean): void {
+  const kinds = kept.get(type) ?? new Map<string, boolean[]>();
+  kinds.set(kind, [...(kinds.get(kind) ?? []), survived]);
+  kept.set(type, kinds);
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+}
+
+async function readDocuments(file: string | undefined): Promise<SampleDocument[]> {
+  if (file === undefined) return makeSample();
+  const lines = (await readFile(file, "utf8")).split("\n").filter((line) => line.trim() !== "");
+  return lines.map((line) => JSON.parse(line) as SampleDocument);
+}
+
+const { values } = parseArgs({
+  options: {
+    /** JSON lines of `{id, type, text, facts}`. Default: made-up documents. */
+    data: { type: "string" },
+    /** `even` or `odd`: every other document of each type. */
+    half: { type: "string" },
+    limits: { type: "string", default: "2000,4000,8000" },
+  },
+});
+const seen = new Map<string, number>();
+const documents = (await readDocuments(values.data)).filter(({ type }) => {
+  const place = seen.get(type) ?? 0;
+  seen.set(type, place + 1);
+  return values.half === undefined || (place % 2 === 0) === (values.half === "even");
+});
+console.log(`${documents.length} documents, facts kept in %`);
+for (const limit of values.limits.split(",").map(Number)) {
+  for (const [name, way] of Object.entries(WAYS)) {
+    const figures = [...score(documents, limit, way)].map(([type, kept]) => `${type} ${(kept * 100).toFixed(1)}`);
+    console.log(`${limit} characters, ${name}: ${figures.join(", ")}`);
+  }
+}
