@@ -83,7 +83,7 @@ export interface RegisterOutcome {
   readonly warnings: readonly string[];
 }
 
-/** The policy in force for a tool. */
+/** The policy in force for a tool, or for the server of that name. */
 export interface ToolExplanation {
   readonly definition: ToolDefinition;
   readonly values: readonly { readonly key: string; readonly value: string; readonly origin: string }[];

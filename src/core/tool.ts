@@ -36,7 +36,10 @@ export interface DeclaredTool {
   readonly kind: ToolKind;
   readonly inputSchema: JsonObject;
   readonly outputSchema: JsonObject | undefined;
+  /** What decides about retries and effects. */
   readonly hints: ToolHints;
+  /** What a server says of its tool and nobody vouches for: shown where `hints` says nothing, and without effect. */
+  readonly claimedHints?: ToolHints;
   readonly labels: Readonly<Record<string, string>>;
   readonly delivery: Delivery;
   readonly enabled: boolean;

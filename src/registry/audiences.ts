@@ -16,7 +16,8 @@ export interface AudienceTools {
 
 /** What each principal sees of the same tools. Callers for whom the same rules hold see the same list. */
 export class Audiences {
-  readonly #all: AudienceTools;
+  /** Those that are listed, once somebody asks. */
+  #all: AudienceTools;
   /** One tool of each rule there is; undefined until somebody asks. */
   #rules: readonly ToolEntry[] | undefined;
   readonly #kept = new Map<string, AudienceTools>();
@@ -28,7 +29,10 @@ export class Audiences {
 
   /** The tools a principal may see. */
   of(principal: Principal): AudienceTools {
-    this.#rules ??= oneOfEachRule(this.#all.tools);
+    if (this.#rules === undefined) {
+      this.#all = listedOf(this.#all);
+      this.#rules = oneOfEachRule(this.#all.tools);
+    }
     if (this.#rules.length === 0) return this.#all;
     const seen = this.#byPrincipal.get(principal) ?? this.#byRules(principal, this.#rules);
     this.#byPrincipal.set(principal, seen);
@@ -53,6 +57,12 @@ export class Audiences {
     const tools = withOwnAliases(this.#all.tools.filter(({ access }) => isVisible(principal, access)));
     return { tools, byAlias: aliased(tools) };
   }
+}
+
+/** What nobody may see has no part in what others do. */
+function listedOf(all: AudienceTools): AudienceTools {
+  if (all.tools.every(({ listed }) => listed)) return all;
+  return { tools: all.tools.filter(({ listed }) => listed), byAlias: all.byAlias.filter(({ listed }) => listed) };
 }
 
 /** The entries that have another alias than their name, in code-unit order of alias. */

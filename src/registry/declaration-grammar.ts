@@ -42,6 +42,7 @@ export function createDeclarationGrammar(parts: GrammarParts): DeclarationGramma
       parts.steps.flatMap(({ name, configSchema }) => (configSchema === undefined ? [] : [[name, configSchema]])),
     ),
     result: RESULT_SCHEMA,
+    servers: new Set([...parts.adapters.values()].filter(({ offers }) => offers === true).map(({ kind }) => kind)),
   };
   const checks = new Map<ToolKind, DocumentCheck>();
   const check = (kind: ToolKind): DocumentCheck => {

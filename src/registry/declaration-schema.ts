@@ -5,6 +5,7 @@ import { DURATION_SCHEMA } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
 import { PARAM_TYPES } from "./params.ts";
+import { serverKeys } from "./server-schema.ts";
 
 /** Names of declared tools; `/` is for the tools of a server. */
 const NAME_PATTERN = "^[A-Za-z0-9_.-]{1,64}$";
@@ -17,6 +18,8 @@ export interface SchemaParts {
   readonly steps: ReadonlyMap<string, JsonObject>;
   /** JSON Schema of `result`. */
   readonly result: JsonObject;
+  /** Kinds whose declarations name a server. */
+  readonly servers: ReadonlySet<string>;
 }
 
 /** Keys of every kind. */
@@ -139,6 +142,9 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
   },
 };
 
+/** Keys that say what a tool is, which a server says of its own tools. */
+const OF_TOOLS_ALONE: readonly string[] = ["hints", "params", "input_schema", "output_schema"];
+
 /** Keys that a later version gives an effect; whoever gives one an effect takes its place in the schema. */
 const NOT_YET: Readonly<Record<string, string>> = {
   coerce: "Lossless repair of arguments of another type.",
@@ -160,17 +166,18 @@ const NOT_YET: Readonly<Record<string, string>> = {
 export function kindSchema(kind: string, parts: SchemaParts): JsonObject {
   const inForce = parts.kinds.has(kind);
   const own = parts.kinds.get(kind) ?? {};
+  const isServer = parts.servers.has(kind);
   return {
     type: "object",
     required: ["name", "type", ...(ownList(own, "required") ?? [])],
     properties: {
-      ...COMMON,
+      ...(isServer ? without(COMMON, OF_TOOLS_ALONE) : COMMON),
       ...Object.fromEntries(policySchemas()),
       ...notYet(parts),
       type: { ...(inForce ? { enum: [...parts.kinds.keys()] } : {}), description: "How the tool is reached." },
       ...propertiesOf(own),
       result: parts.result,
-      ...Object.fromEntries(parts.steps),
+      ...(isServer ? serverKeys(overrideParts(parts)) : Object.fromEntries(parts.steps)),
     },
     patternProperties: { "^x-": { description: "A place for YAML anchors; has no meaning of its own." } },
     additionalProperties: !inForce,
@@ -185,7 +192,8 @@ export function composeDeclarationSchema(parts: SchemaParts): JsonObject {
     const order = ["name", "title", "description", "type", ...Object.keys(propertiesOf(parts.kinds.get(kind) ?? {}))];
     const properties = { ...propertiesOf(schema), type };
     const first = order.map((key): [string, JsonValue] => [key, ownValue(properties, key) ?? {}]);
-    return { title: `Tool of type ${kind}`, ...schema, properties: { ...Object.fromEntries(first), ...properties } };
+    const what = parts.servers.has(kind) ? "Server" : "Tool";
+    return { title: `${what} of type ${kind}`, ...schema, properties: { ...Object.fromEntries(first), ...properties } };
   });
   return {
     $schema: "http://json-schema.org/draft-07/schema#",
@@ -212,6 +220,28 @@ function notYet(parts: SchemaParts): JsonObject {
       ];
     }),
   );
+}
+
+/** What may be said of one tool of a server. Its other time limits are those of the server's connection. */
+function overrideParts(parts: SchemaParts): Parameters<typeof serverKeys>[0] {
+  const { timeout = {} } = COMMON;
+  const same = pick(COMMON, ["labels", "hints", "delivery", "group", "allowed_roles", "allowed_subjects"]);
+  const total = ownObject(propertiesOf(timeout), "total") ?? {};
+  return {
+    common: { ...same, timeout: { ...timeout, properties: { total } } },
+    policies: Object.fromEntries(policySchemas()),
+    steps: Object.fromEntries(parts.steps),
+    result: parts.result,
+    notYet: pick(notYet(parts), ["coerce", "cache", "toolsets"]),
+  };
+}
+
+function without(schemas: Readonly<Record<string, JsonObject>>, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(schemas).filter(([key]) => !keys.includes(key)));
+}
+
+function pick(schemas: JsonObject, keys: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(schemas).filter(([key]) => keys.includes(key)));
 }
 
 function limit(description: string): JsonObject {

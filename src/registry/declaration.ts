@@ -1,6 +1,6 @@
 import type { GatewayConfig } from "../config/gateway-config.ts";
-import type { Adapter, PoolSettings } from "../core/adapter.ts";
-import type { JsonValue } from "../core/json.ts";
+import type { Adapter, PoolSettings, UpstreamTool } from "../core/adapter.ts";
+import type { JsonObject, JsonValue } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { ToolPolicy } from "../core/step.ts";
@@ -30,6 +30,52 @@ export interface Declaration {
   readonly notes: readonly DeclarationProblem[];
   /** Effective values with their origin, in the order `explain` shows them; made anew whenever they are read. */
   readonly explained: readonly { readonly key: string; readonly value: string; readonly origin: string }[];
+  /** Of a declaration that names a server: what it makes of the tools behind it. It is no tool itself then. */
+  readonly server?: DeclaredServer | undefined;
+  /** Of a tool that a server brought: how it is reached there. */
+  readonly remote?: RemoteTool;
+}
+
+/** What the declaration of a server makes of the tools behind it. */
+export interface DeclaredServer {
+  /** SHA-256 (hex) of what its upstream depends on: where it is the same, the upstream stays. */
+  readonly upstreamDigest: string;
+  /** What becomes of a tool that the server offers, whatever the server says of it. Never throws. */
+  adapt(offered: UpstreamTool): AdaptedTool;
+  /** Notes on what the declaration says of tools that the server does not offer. */
+  idle(offered: ReadonlySet<string>): readonly DeclarationProblem[];
+}
+
+/** What became of a tool that a server offers. */
+export type AdaptedTool =
+  | {
+      readonly kind: "tool";
+      /** As if it had been declared: it has the server's name, `/` and its own as name. */
+      readonly declaration: Declaration & { readonly remote: RemoteTool };
+      /** What an operator should know; one line each. */
+      readonly notes: readonly string[];
+    }
+  /** The operator does not want it. */
+  | { readonly kind: "left-out" }
+  /** It cannot be served as it is. `reason`: why, and the mend, in one line. */
+  | { readonly kind: "held-back"; readonly reason: string };
+
+/** A tool behind a server. */
+export interface RemoteTool {
+  /** Name of the server's declaration. */
+  readonly server: string;
+  /** The server's own name of the tool. */
+  readonly name: string;
+  /** Whether it is listed and can be called. */
+  readonly visible: boolean;
+  /** SHA-256 (hex) of what the server says of it: name, description and schemas. */
+  readonly offeredDigest: string;
+  /**
+   * The arguments as the server gets them.
+   *
+   * @throws GatewayError ARGUMENTS_INVALID for a parameter that callers cannot send.
+   */
+  toServer(args: JsonObject): JsonObject;
 }
 
 /** Outcome of reading a declaration: all its problems, or a whole declaration. */

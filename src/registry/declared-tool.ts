@@ -52,7 +52,8 @@ export function readTool({ keys, document, kind, schemaProblem }: ToolSource): R
   };
 }
 
-function readHints(hints: JsonObject): ToolHints {
+/** Reads `hints`. */
+export function readHints(hints: JsonObject): ToolHints {
   const hint = <N extends keyof ToolHints>(name: N, key: string): Pick<ToolHints, N> | undefined => {
     const value = ownValue(hints, key);
     return typeof value === "boolean" ? ({ [name]: value } as Pick<ToolHints, N>) : undefined;

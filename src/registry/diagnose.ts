@@ -30,12 +30,15 @@ export interface Examined {
 export async function diagnose(examined: Examined, signal: AbortSignal): Promise<readonly CheckResult[]> {
   const { snapshot, clock } = examined;
   const endMs = clock.monotonicMs() + PROBING_LIMIT_MS;
+  // The tools of a server share its upstream, which is looked at once.
+  const own = snapshot.tools.filter(({ claim }) => claim.declaration.remote === undefined);
   const [folder, store, tools] = await Promise.all([
     checkFolder(examined, signal),
     checkStore(examined, signal),
-    mapConcurrently(snapshot.tools, PROBE_CONCURRENCY, (entry) => checkTool(entry, clock, endMs, signal)),
+    mapConcurrently(own, PROBE_CONCURRENCY, (entry) => checkTool(entry, clock, endMs, signal)),
   ]);
-  return [folder, store, ...snapshot.problems.map(problemCheck), ...tools.flat()];
+  const remote = snapshot.tools.flatMap((entry) => remoteChecks(entry, snapshot));
+  return [folder, store, ...snapshot.problems.map(problemCheck), ...tools.flat(), ...remote];
 }
 
 async function checkFolder({ folder, clock }: Examined, signal: AbortSignal): Promise<CheckResult> {
@@ -80,7 +83,7 @@ async function checkTool(
   endMs: number,
   signal: AbortSignal,
 ): Promise<readonly CheckResult[]> {
-  const subject = `tool ${entry.definition.name}`;
+  const subject = `${entry.isServer ? "server" : "tool"} ${entry.definition.name}`;
   const { state, reason, mend: wayOut } = entry.availability;
   if (entry.open === undefined) return [{ subject, status: "ok", message: `${state}: ${reason}`, mend: "" }];
   const { upstream } = entry.open;
@@ -104,6 +107,17 @@ async function checkTool(
   }
   if (!probe.ok && probe.message !== reason) checks.push(failed(subject, probe.message, probe.mend));
   return checks.length > 0 ? checks : [{ subject, status: "ok", message: probe.message, mend: "" }];
+}
+
+/** What stands in the way of a server's tool alone, such as its circuit; what the whole server has is said of that. */
+function remoteChecks(entry: ToolEntry, snapshot: Snapshot): readonly CheckResult[] {
+  const { remote } = entry.claim.declaration;
+  const { state, reason, mend = "Correct what the reason names." } = entry.availability;
+  if (remote === undefined || state === "ready" || state === "disabled") return [];
+  const server = snapshot.named(remote.server)?.availability;
+  if (server?.state === state && server.reason === reason) return [];
+  const status = state === "degraded" ? "warning" : "failed";
+  return [{ subject: `tool ${entry.definition.name}`, status, message: `${state}: ${reason}`, mend }];
 }
 
 /** Runs a task that is cancelled and left behind after a limit. @throws the task's error, the signal's reason, or GatewayError UPSTREAM_TIMEOUT. */

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { accessKey } from "../core/access.ts";
+import type { AdapterSettings } from "../core/adapter.ts";
 import { canonicalJson, type JsonObject } from "../core/json.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
@@ -11,7 +12,7 @@ export function contractDigestOf(tool: DeclaredTool): string {
     description: tool.description,
     inputSchema: tool.inputSchema,
     outputSchema: tool.outputSchema ?? null,
-    hints: hintsOf(tool.hints),
+    hints: hintsOf({ ...tool.claimedHints, ...tool.hints }),
   };
   return hash("sha256", canonicalJson(contract), "hex");
 }
@@ -51,4 +52,21 @@ export function declarationDigestOf(
     pool: { ...pool },
   });
   return hash("sha256", text, "hex");
+}
+
+/** SHA-256 (hex) over all that the connection to a server depends on: what is said of its tools has no part in it. */
+export function upstreamDigestOf(parts: {
+  /** The adapter's keys as declared. */
+  readonly own: JsonObject;
+  /** The server's. */
+  readonly name: string;
+  readonly settings: AdapterSettings;
+}): string {
+  const { own, name, settings } = parts;
+  const { timeouts, maxResponseBytes, format, pool, reach } = settings;
+  return hash(
+    "sha256",
+    canonicalJson({ own, name, timeouts: { ...timeouts }, maxResponseBytes, format, pool: { ...pool }, reach }),
+    "hex",
+  );
 }

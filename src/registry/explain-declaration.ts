@@ -35,6 +35,10 @@ export interface OriginParts {
   readonly defaults: DeclarationDefaults;
   /** Origins of the values of gateway.yaml, by dotted key. */
   readonly origins: ReadonlyMap<string, string>;
+  /** JSON pointers of the mappings that a key may stand in, the one that counts first; default: the document. */
+  readonly layers?: readonly string[];
+  /** Origin of what stands in none of them. Default: `default`. */
+  readonly otherwise?: string;
 }
 
 /** Every effective value of a declaration, with the line it came from, as `explain` shows them. */
@@ -107,10 +111,17 @@ function hintEntries({ hints }: DeclaredTool): (readonly [key: string, value: bo
 }
 
 /** The line a dotted key stands on; `default` where it stands nowhere. */
-function declaredOrigin(key: string, { document, source }: OriginParts): string {
-  const pointer = jsonPointer(keySteps(key, document.value));
-  if (!document.has(pointer)) return "default";
-  return source.startsWith("api:") ? "api" : `${source}:${document.position(pointer).line}`;
+function declaredOrigin(key: string, place: OriginParts): string {
+  return originOf(keySteps(key, place.document.value), place);
+}
+
+/** The line that what is under these keys stands on. */
+export function originOf(steps: readonly string[], place: OriginParts): string {
+  const { document, source, layers = [""], otherwise = "default" } = place;
+  const below = jsonPointer(steps);
+  const layer = layers.find((each) => document.has(each + below));
+  if (layer === undefined) return otherwise;
+  return source.startsWith("api:") ? "api" : `${source}:${document.position(layer + below).line}`;
 }
 
 /** What an adapter has a standard for may stand under `defaults` in gateway.yaml. */

@@ -1,11 +1,12 @@
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import type { AppliedUpdate } from "./applied-update.ts";
 import { containFaults, type ParseDeclaration } from "./declaration-source.ts";
 import type { FileChange } from "./file-tracker.ts";
 import { Pacer } from "./pacer.ts";
 import { sourceProblem } from "./problems.ts";
-import type { AppliedUpdate, SourceUpdate, ToolTable } from "./tool-table.ts";
+import type { SourceUpdate, ToolTable } from "./tool-table.ts";
 
 /** Changes that each get a log line of their own; more at once share one. */
 const MAX_LOG_LINES = 10;

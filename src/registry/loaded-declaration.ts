@@ -5,6 +5,7 @@ import type { Declaration } from "./declaration.ts";
 import { type ParseDeclarationOptions, readCommon } from "./declaration-parts.ts";
 import { contractDigestOf, declarationDigestOf } from "./digests.ts";
 import { explainDeclaration } from "./explain-declaration.ts";
+import { explainServerKeys } from "./explain-server.ts";
 
 /** What a declaration has from its text at once. */
 export type LoadedParts = Omit<Declaration, "source" | "contractDigest" | "digest" | "explained">;
@@ -12,7 +13,7 @@ export type LoadedParts = Omit<Declaration, "source" | "contractDigest" | "diges
 /** Where it was read. */
 export interface LoadedFrom {
   readonly text: string;
-  /** The adapter's keys as declared. */
+  /** The adapter's keys as declared, and what is said of a server's tools. */
   readonly own: JsonObject;
   /** Its policies, for the digest. */
   readonly facts: JsonObject;
@@ -34,6 +35,7 @@ export class LoadedDeclaration implements Declaration {
   readonly stepConfigs: Declaration["stepConfigs"];
   readonly notes: Declaration["notes"];
   readonly runsProgram?: string;
+  readonly server: Declaration["server"];
   readonly #from: LoadedFrom;
   #contractDigest: string | undefined;
   #digest: string | undefined;
@@ -48,6 +50,7 @@ export class LoadedDeclaration implements Declaration {
     this.stepConfigs = parts.stepConfigs;
     this.notes = parts.notes;
     if (parts.runsProgram !== undefined) this.runsProgram = parts.runsProgram;
+    this.server = parts.server;
     this.#from = from;
   }
 
@@ -72,11 +75,13 @@ export class LoadedDeclaration implements Declaration {
     const read = parseDocument(text, format);
     if (!read.ok) return [];
     const { document } = read;
-    const { tool, timeouts, policies, access, result } = readCommon(document, this.adapter.kind, options);
+    const { keys, tool, timeouts, policies, access, result } = readCommon(document, this.adapter.kind, options);
     const adapter = this.adapter.explain(this.config);
-    return explainDeclaration(
+    const place = { document, source, defaults, origins };
+    const explained = explainDeclaration(
       { tool, timeouts, policies, access, stepConfigs: this.stepConfigs, result: result.explain(), adapter },
-      { document, source, defaults, origins },
+      place,
     );
+    return this.server === undefined ? explained : [...explained, ...explainServerKeys(keys, place)];
   }
 }

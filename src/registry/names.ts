@@ -51,6 +51,11 @@ export class AliasTable {
     });
     return free ?? hashed(name, LONG_HASH_DIGITS);
   }
+
+  /** The alias a name has where no other stands in its way. */
+  plainAliasOf(name: string): string {
+    return candidatesOf(name)[0] ?? name;
+  }
 }
 
 /** What a name may become, best first. */

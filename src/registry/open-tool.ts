@@ -55,6 +55,14 @@ export class OpenTool {
     return this.#upstream;
   }
 
+  /** Whether it serves a declaration as it is: all of a tool's, of a server's what the upstream depends on. */
+  fits({ digest, server }: Declaration): boolean {
+    const { server: own } = this.declaration;
+    return own === undefined || server === undefined
+      ? this.declaration.digest === digest
+      : own.upstreamDigest === server.upstreamDigest;
+  }
+
   /** Whether a call has a chance now: what the upstream says, else what a step of the pipeline does. */
   get availability(): Availability {
     const own = this.#upstream.availability();
@@ -85,8 +93,8 @@ export class OpenTool {
   /** Keeps this version open until the lease is disposed. */
   lease(definition: ToolDefinition): ToolLease {
     const composed = this.composed(definition);
+    const hold = this.hold();
     let held = true;
-    this.#leases += 1;
     return {
       definition,
       repeat: repeatRules(this.declaration),
@@ -95,6 +103,18 @@ export class OpenTool {
           throw new GatewayError("INTERNAL", `tool "${definition.name}" was run after its lease was given back`);
         return composed.run(call, context);
       },
+      [Symbol.dispose]: () => {
+        held = false;
+        hold[Symbol.dispose]();
+      },
+    };
+  }
+
+  /** Keeps the upstream open until it is disposed, whatever serves by then. */
+  hold(): Disposable {
+    let held = true;
+    this.#leases += 1;
+    return {
       [Symbol.dispose]: () => {
         if (!held) return;
         held = false;

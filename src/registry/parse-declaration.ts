@@ -12,8 +12,10 @@ import { oneLine } from "../core/text.ts";
 import type { DeclaredTool } from "../core/tool.ts";
 import type { Declaration, DeclarationOutcome } from "./declaration.ts";
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
-import { type ParseDeclarationOptions, readCommon, topKey } from "./declaration-parts.ts";
+import { type CommonParts, type ParseDeclarationOptions, readCommon, topKey } from "./declaration-parts.ts";
 import { declaredKind } from "./declared-kind.ts";
+import { type ReadServer, readServer } from "./declared-server.ts";
+import { upstreamDigestOf } from "./digests.ts";
 import { lintDeclaration } from "./lint.ts";
 import { LoadedDeclaration } from "./loaded-declaration.ts";
 import { hedgeIssues } from "./policies.ts";
@@ -74,11 +76,15 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   const stepConfigs = stepConfigsOf(keys, grammar);
   const effects = effectClass(tool, configured.readOnly, stepConfigs);
-  const allIssues = [...issues, ...hedgeIssues(policies, effects, tool)];
-  if (allIssues.length > 0) return { ok: false, issues: allIssues };
   const { config, upstream, warnings, runsProgram } = configured;
+  const found =
+    adapter.offers === true
+      ? serverOf(read, { ...common, own, settings, upstream }, adapter, options)
+      : { own, ...toolFindings(common, effects, document) };
+  const allIssues = [...issues, ...found.issues];
+  if (allIssues.length > 0) return { ok: false, issues: allIssues };
   const { rules } = result;
-  const notes = [...common.notes, ...named(warnings), ...lintDeclaration(tool, rules, document)];
+  const notes = [...common.notes, ...named(warnings), ...found.notes];
   const parts = {
     namePlace: document.position("/name"),
     tool,
@@ -89,9 +95,55 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     policy: { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream },
     stepConfigs,
     notes: toProblems(positioned(notes, document), source, true),
+    server: found.server,
   };
   const { facts } = policies;
-  return { ok: true, declaration: new LoadedDeclaration(parts, { text: read.text, own, facts, options }) };
+  const from = { text: read.text, own: found.own, facts, options };
+  return { ok: true, declaration: new LoadedDeclaration(parts, from) };
+}
+
+/** What there is to say of a declaration that is a tool itself, where a server's has {@link ReadServer}. */
+function toolFindings(
+  { tool, policies, result }: CommonParts,
+  effects: EffectClass,
+  document: SourceDocument,
+): Pick<ReadServer, "issues" | "notes"> & { readonly server?: undefined } {
+  return {
+    issues: hedgeIssues(policies, effects, tool),
+    notes: lintDeclaration(tool, result.rules, document),
+  };
+}
+
+/** What a declaration that names a server says of the tools behind it. */
+function serverOf(
+  { text, document }: ReadText,
+  common: Pick<CommonParts, "keys" | "tool"> & {
+    readonly own: JsonObject;
+    readonly settings: AdapterSettings;
+    readonly upstream: string;
+  },
+  adapter: Adapter,
+  options: ParseDeclarationOptions,
+): ReadServer & { readonly own: JsonObject } {
+  const { grammar, defaults, source, format, origins } = options;
+  const { keys, tool, own, settings, upstream } = common;
+  const found = readServer({
+    document,
+    keys,
+    tool,
+    adapter,
+    upstream,
+    source,
+    defaults,
+    upstreamDigest: upstreamDigestOf({ own, name: tool.name, settings }),
+    schemaProblem: grammar.schemaProblem,
+    stepKeys: grammar.steps.flatMap(({ name, configSchema }) => (configSchema === undefined ? [] : [name])),
+    explain: (make) => {
+      const again = parseDocument(text, format);
+      return again.ok ? make({ document: again.document, source, defaults, origins }) : [];
+    },
+  });
+  return { ...found, own: { ...own, ...found.keys } };
 }
 
 /** Whether an adapter could not make sense of its keys: they, or the parameters they refer to, have an issue. */

@@ -1,6 +1,7 @@
 import { GatewayError } from "../core/errors.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { Holder } from "./claims.ts";
+import { serverSource } from "./server-report.ts";
 import type { Claim } from "./tool-entry.ts";
 
 /** A problem of a whole source. */
@@ -19,6 +20,21 @@ export function conflictProblem({ name, source, declaration }: Claim, holder: Ho
     `tool "${name}" ${first}, which came first and has the name; ` +
     `the one in ${source} does not serve until one of the two gets another name`;
   return { ...sourceProblem(source, message), ...declaration.namePlace };
+}
+
+/** That a tool is declared under the name that models would call a server's tool by. */
+export function aliasProblem(
+  server: string,
+  tool: { readonly name: string; readonly alias: string },
+  declared: Claim,
+): DeclarationProblem {
+  const where = declared.source.startsWith("api:")
+    ? "was registered over the wire"
+    : `is declared in ${declared.source}`;
+  const message =
+    `tool "${tool.name}" would be called ${declared.name} by models, which is the name of a tool that ${where}: ` +
+    `both serve, and models call this one ${tool.alias} until one of the two gets another name`;
+  return sourceProblem(serverSource(server), message);
 }
 
 /** That the upstream of a declaration could not be opened; what an adapter throws by mistake stays in the log. */

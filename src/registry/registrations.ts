@@ -1,3 +1,4 @@
+import { isVisible } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { LogFields, Logger } from "../core/logger.ts";
@@ -5,6 +6,7 @@ import type { Principal } from "../core/principal.ts";
 import type { RegisterOptions, RegisterOutcome } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import type { RegistrationStore, StoredRegistration } from "../core/store.ts";
+import type { AppliedUpdate } from "./applied-update.ts";
 import type { Declaration, DeclarationOutcome } from "./declaration.ts";
 import { containFaults, MAX_DECLARATION_BYTES, type ParseDeclaration } from "./declaration-source.ts";
 import { KeyedLock } from "./keyed-lock.ts";
@@ -21,7 +23,7 @@ import {
 } from "./registry-errors.ts";
 import { ScheduledTask } from "./scheduled-task.ts";
 import { buildDefinition, ToolEntry } from "./tool-entry.ts";
-import type { AppliedUpdate, ClaimTimes, SourceUpdate, ToolTable } from "./tool-table.ts";
+import { type ClaimTimes, type SourceUpdate, type ToolTable } from "./tool-table.ts";
 
 const MIN_LEASE_MS = 1_000;
 const MAX_LEASE_MS = 30 * 24 * 3_600_000;
@@ -124,11 +126,13 @@ export class Registrations implements AsyncDisposable {
       signal.throwIfAborted();
       const seen = table.snapshot.visibleTo(principal);
       // As if it were not there, unless it is somebody's who may see it.
-      const hidden = seen.named(name) === undefined && table.snapshot.named(name) !== undefined;
+      const access = table.snapshot.named(name)?.claim.declaration.policy.access;
+      const hidden = !isVisible(principal, access);
       const registration = hidden ? undefined : this.#kept.get(name);
       if (registration === undefined) {
         const holder = hidden ? undefined : table.holder(name);
-        if (holder !== undefined) throw notRemovable(name, holder.source);
+        const source = holder?.source ?? (hidden ? undefined : table.snapshot.named(name)?.claim.source);
+        if (source !== undefined) throw notRemovable(name, source);
         if (allowMissing) return table.log.head;
         throw toolNotFound(name, seen);
       }
@@ -176,12 +180,12 @@ export class Registrations implements AsyncDisposable {
     const registration = this.#registrationOf(declaration, options, principal);
     const warnings = declaration.notes.map((note) => positioned(note.line, note.column, note.message));
     if (options.validateOnly) {
-      return { tools: [preview(declaration, registration, table)], revision: table.log.head, warnings };
+      const tools = declaration.server === undefined ? [preview(declaration, registration, table)] : [];
+      return { tools, revision: table.log.head, warnings };
     }
     using _name = table.holder(name) === undefined ? table.reserve(name, apiSource(name)) : undefined;
     await this.#keepAndServe(declaration, registration);
-    const made = table.snapshot.named(name);
-    return { tools: made === undefined ? [] : [made], revision: table.log.head, warnings };
+    return { tools: toolsOf(name, table), revision: table.log.head, warnings };
   }
 
   /** @throws GatewayError TOOL_EXISTS, ETAG_MISMATCH, REGISTRY_FULL. */
@@ -216,7 +220,7 @@ export class Registrations implements AsyncDisposable {
     const { table, store, clock } = this.#deps;
     const startMs = clock.monotonicMs();
     const serving = table.snapshot.named(registration.name);
-    const opens = declaration.tool.enabled && serving?.open?.declaration.digest !== declaration.digest;
+    const opens = declaration.tool.enabled && serving?.open?.fits(declaration) !== true;
     const open = opens ? await table.open(declaration) : undefined;
     try {
       await store.put(registration);
@@ -314,6 +318,15 @@ function preview(declaration: Declaration, registration: StoredRegistration, tab
   const { name } = declaration.tool;
   const claim = { name, source: apiSource(name), declaration, ...timesOf(registration) };
   return new ToolEntry(claim, undefined, buildDefinition(claim, table.aliasOf(name)));
+}
+
+/** The tool of a name, or those that the server of that name has told of. */
+function toolsOf(name: string, { servers, snapshot }: ToolTable): readonly ToolEntry[] {
+  const names = servers.named(name)?.names ?? [name];
+  return names.flatMap((each) => {
+    const entry = snapshot.named(each);
+    return entry?.listed === true ? [entry] : [];
+  });
 }
 
 /** What an earlier run kept. */

@@ -25,6 +25,16 @@ export function toolDenied(name: string): GatewayError {
   });
 }
 
+/** The name is a server's; `tools`: those it has. */
+export function serverIsNoTool(name: string, tools: readonly string[]): GatewayError {
+  const few = tools.slice(0, 3);
+  const mend =
+    few.length === 0 ? "it has offered no tools" : `call one of its tools, such as ${few.map(quoted).join(", ")}`;
+  return new GatewayError("TOOL_NOT_FOUND", `"${name}" is a server and no tool: ${mend}`, {
+    metadata: { tool: name, nearest: few.join(",") },
+  });
+}
+
 /** The tool is switched off. */
 export function toolDisabled(name: string, source: string): GatewayError {
   const message = `tool "${name}" is disabled: its declaration (${source}) says \`enabled: false\`; set \`enabled: true\` there`;

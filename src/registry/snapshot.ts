@@ -5,7 +5,7 @@ import type { ToolEntry } from "./tool-entry.ts";
 
 /** All tools and problems at one moment. Replaced, never edited: whoever holds one sees it unchanged. */
 export class Snapshot {
-  /** In code-unit order of name. */
+  /** In code-unit order of name; servers and tools that are not listed among them. */
   readonly tools: readonly ToolEntry[];
   /** Those that have another alias than their name, in code-unit order of alias. */
   readonly #byAlias: readonly ToolEntry[];

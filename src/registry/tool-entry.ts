@@ -18,6 +18,9 @@ export interface Claim {
   readonly leaseExpireTimeMs: number | undefined;
 }
 
+/** Nobody: for what is not listed. */
+const NOBODY: Access = { roles: [], subjects: [] };
+
 const READY: Availability = { state: "ready", reason: "" };
 
 /** A tool as the snapshot holds it. Its availability is what it is at the moment it is read. */
@@ -35,7 +38,17 @@ export class ToolEntry implements ToolView {
 
   /** Who may see and call it; absent: everybody. */
   get access(): Access | undefined {
-    return this.claim.declaration.policy.access;
+    return this.listed ? this.claim.declaration.policy.access : NOBODY;
+  }
+
+  /** Whether it is a server, which is no tool itself. */
+  get isServer(): boolean {
+    return this.claim.declaration.server !== undefined;
+  }
+
+  /** Whether List and Watch show it, and Get and calls find it. */
+  get listed(): boolean {
+    return !this.isServer && this.claim.declaration.remote?.visible !== false;
   }
 
   get availability(): Availability {
@@ -84,6 +97,10 @@ class ClaimDefinition implements ToolDefinition {
 
   get hints(): DeclaredTool["hints"] {
     return this.#tool.hints;
+  }
+
+  get claimedHints(): NonNullable<DeclaredTool["claimedHints"]> {
+    return this.#tool.claimedHints ?? {};
   }
 
   get labels(): DeclaredTool["labels"] {

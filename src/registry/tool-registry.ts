@@ -1,4 +1,5 @@
 import type { GatewayConfig } from "../config/gateway-config.ts";
+import { isVisible } from "../core/access.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
@@ -20,10 +21,11 @@ import type { Affected } from "../core/step.ts";
 import type { RegistrationStore } from "../core/store.ts";
 import type { ParseDeclaration } from "./declaration-source.ts";
 import { diagnose } from "./diagnose.ts";
+import { explainOffered } from "./explain-server.ts";
 import { FolderSource } from "./folder-source.ts";
 import type { ComposeTool, StandingStep } from "./open-tool.ts";
 import { Registrations } from "./registrations.ts";
-import { toolDenied, toolDisabled, toolNotFound } from "./registry-errors.ts";
+import { serverIsNoTool, toolDenied, toolDisabled, toolNotFound } from "./registry-errors.ts";
 import { RolesSeen } from "./roles-seen.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 import { ToolTable } from "./tool-table.ts";
@@ -81,7 +83,7 @@ class FolderAndApiRegistry implements Registry {
     const { clock, logger, parse } = deps;
     this.#deps = deps;
     this.#upstreams = new Upstreams(deps);
-    this.#table = new ToolTable({ clock, upstreams: this.#upstreams, steps: deps.steps ?? [] });
+    this.#table = new ToolTable({ clock, logger, upstreams: this.#upstreams, steps: deps.steps ?? [] });
     this.#registrations = new Registrations({ ...deps, table: this.#table });
     this.#source = new FolderSource({ clock, logger, parse, table: this.#table });
     this.#folder = new WatchedFolder(deps.tools, { clock, logger, apply: (changes) => this.#source.apply(changes) });
@@ -152,10 +154,13 @@ class FolderAndApiRegistry implements Registry {
   }
 
   explain(name: string, principal: Principal): ToolExplanation {
-    const { claim, open, definition, availability } = this.#find(name, principal);
+    const { claim, open, definition, availability } = this.#unlisted(name, principal) ?? this.#find(name, principal);
     const { state, reason } = availability;
     const standing = state === "ready" ? [] : [{ key: "state", value: `${state}: ${reason}`, origin: "now" }];
-    const values = [...claim.declaration.explained, ...standing];
+    const server = this.#table.servers.named(definition.name);
+    const offered = server === undefined ? [] : explainOffered(server);
+    const values = [...claim.declaration.explained, ...offered, ...standing];
+    if (server !== undefined) return { definition, values, steps: [] };
     return { definition, values, steps: open?.composed(definition).steps ?? [] };
   }
 
@@ -172,18 +177,30 @@ class FolderAndApiRegistry implements Registry {
     await this.#source.idle();
   }
 
-  /** What a principal may not see is not there, whatever it is called by. */
+  /** What a principal may not see is not there, whatever it is called by. A server is no tool. */
   #find(name: string, principal: Principal): ToolEntry {
     const seen = this.#table.snapshot.visibleTo(principal);
     const entry = seen.find(name);
-    if (entry === undefined) throw toolNotFound(name, seen);
-    return entry;
+    if (entry !== undefined) return entry;
+    if (this.#unlisted(name, principal)?.isServer !== true) throw toolNotFound(name, seen);
+    const tools = this.#table.servers.named(name)?.names ?? [];
+    throw serverIsNoTool(
+      name,
+      tools.filter((tool) => seen.named(tool) !== undefined),
+    );
+  }
+
+  /** What nobody can call and operators may know of: a server, or a tool that is not listed. */
+  #unlisted(name: string, principal: Principal): ToolEntry | undefined {
+    const entry = this.#table.snapshot.find(name);
+    const known = entry?.listed === false && isVisible(principal, entry.claim.declaration.policy.access);
+    return known ? entry : undefined;
   }
 
   /** @throws GatewayError PERMISSION_DENIED. */
   #refuseHidden(name: string, principal: Principal): void {
     const { snapshot } = this.#table;
-    if (snapshot.find(name) === undefined || snapshot.visibleTo(principal).find(name) !== undefined) return;
+    if (snapshot.find(name)?.listed !== true || snapshot.visibleTo(principal).find(name) !== undefined) return;
     throw toolDenied(name);
   }
 }

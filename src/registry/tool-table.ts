@@ -1,12 +1,16 @@
 import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { Affected } from "../core/step.ts";
+import { type AppliedUpdate, effectOf } from "./applied-update.ts";
 import { ChangeLog } from "./change-log.ts";
 import { Claims, type Holder } from "./claims.ts";
 import type { Declaration } from "./declaration.ts";
 import { AliasTable } from "./names.ts";
 import type { OpenTool, StandingStep } from "./open-tool.ts";
-import { conflictProblem, openProblem, sameProblems } from "./problems.ts";
+import { conflictProblem, openProblem, sameProblems, sourceProblem } from "./problems.ts";
+import { ServedServers } from "./served-servers.ts";
+import type { Served } from "./server-tools.ts";
 import { Snapshot } from "./snapshot.ts";
 import { buildDefinition, type Claim, sameDefinition, ToolEntry } from "./tool-entry.ts";
 import type { Upstreams } from "./upstreams.ts";
@@ -32,28 +36,16 @@ export type SourceUpdate =
   | { readonly kind: "rejected"; readonly source: string; readonly problems: readonly DeclarationProblem[] }
   | { readonly kind: "gone"; readonly source: string };
 
-/** What an update did to the tools, by name. */
-export interface AppliedUpdate {
-  readonly source: string;
-  readonly added: readonly string[];
-  readonly changed: readonly string[];
-  readonly removed: readonly string[];
-}
-
 interface SourceState {
   readonly claim: Claim | undefined;
   readonly problems: readonly DeclarationProblem[];
   readonly openFailure: string | undefined;
 }
 
-interface Served {
-  readonly claim: Claim;
-  readonly open: OpenTool | undefined;
-}
-
 /** What a table works with. */
 export interface ToolTableDeps {
   readonly clock: Clock;
+  readonly logger: Logger;
   readonly upstreams: Upstreams;
   readonly steps: readonly StandingStep[];
 }
@@ -61,6 +53,8 @@ export interface ToolTableDeps {
 /** Everything the registry knows: who declares what, what serves, what is wrong, what changed when. */
 export class ToolTable {
   readonly log: ChangeLog;
+  /** The servers among what serves, with their tools. */
+  readonly servers: ServedServers;
   readonly #clock: Clock;
   readonly #upstreams: Upstreams;
   readonly #steps: readonly StandingStep[];
@@ -80,6 +74,14 @@ export class ToolTable {
     this.#clock = deps.clock;
     this.#upstreams = deps.upstreams;
     this.#steps = deps.steps;
+    this.servers = new ServedServers({
+      ...deps,
+      aliases: this.#aliases,
+      snapshot: () => this.#snapshot,
+      openMember: (declaration, server) => this.#upstreams.openMember(declaration, server),
+      stage: (name, next) => this.#stage(name, next),
+      changed: (sources) => this.#changed(sources),
+    });
     // Microseconds since the epoch: above what an earlier run counted up to, and an exact double until the year 2255.
     this.log = new ChangeLog(deps.clock.now() * 1000);
   }
@@ -128,6 +130,8 @@ export class ToolTable {
     }
     await Promise.all([...before.keys()].map((name) => this.#settle(name)));
     this.#flushAll();
+    await this.servers.idle(before.keys());
+    this.#flushAll();
     return touched.map(({ update, names }) => effectOf(update.source, names, before, this.#snapshot));
   }
 
@@ -135,8 +139,11 @@ export class ToolTable {
     clearImmediate(this.#flush);
     this.#flush = undefined;
     const head = this.log.head;
-    this.#flushTools();
+    // A server that goes away or is switched off takes its tools along.
+    while (this.#staged.size > 0) this.#flushTools();
     this.#flushProblems();
+    clearImmediate(this.#flush);
+    this.#flush = undefined;
     if (this.log.head !== head) this.log.wake();
   }
 
@@ -253,7 +260,6 @@ export class ToolTable {
   }
 
   #flushTools(): void {
-    if (this.#staged.size === 0) return;
     const before = this.#snapshot;
     const staged = [...this.#staged];
     this.#staged.clear();
@@ -267,7 +273,9 @@ export class ToolTable {
     for (const [name, entry] of changes) {
       for (const step of this.#steps) step.settled?.(name, entry?.claim.declaration.policy);
       this.#record(name, before.named(name), entry);
+      this.servers.settled(name, entry);
     }
+    this.servers.renamed(renamed);
   }
 
   #entryOf(name: string, served: Served | undefined): ToolEntry | undefined {
@@ -277,12 +285,11 @@ export class ToolTable {
   }
 
   #record(name: string, before: ToolEntry | undefined, after: ToolEntry | undefined): void {
-    if (before?.open !== undefined && before.open !== after?.open) before.open.retire();
+    if (before?.open !== after?.open) before?.open?.retire();
     if (after?.open !== undefined) after.open.told = after.availability;
     const entry = after ?? before;
-    if (entry === undefined) return;
-    if (before !== undefined && after !== undefined && sameDefinition(before.definition, after.definition)) return;
-    this.log.append("tool", name, after === undefined, entry.access);
+    if (entry === undefined || looksTheSame(before, after)) return;
+    this.log.append("tool", name, after?.listed !== true, entry.access);
   }
 
   #flushProblems(): void {
@@ -297,23 +304,22 @@ export class ToolTable {
   }
 
   #problemsOf(source: string): readonly DeclarationProblem[] {
+    const ofServer = this.servers.problemsOf(source);
+    if (ofServer !== undefined) return ofServer;
     const state = this.#sources.get(source);
     if (state === undefined) return [];
     const { claim, openFailure } = state;
     const serving = claim !== undefined && this.#snapshot.named(claim.name)?.claim.source === source;
-    const problems = state.problems.map((problem) => ({
-      ...problem,
-      source,
-      lastGoodServing: serving && !problem.note,
-    }));
+    const own = state.problems.map((problem) => ({ ...problem, source, lastGoodServing: serving && !problem.note }));
+    const failed =
+      openFailure === undefined ? [] : [{ ...sourceProblem(source, openFailure), lastGoodServing: serving }];
+    const idle = serving ? (this.servers.named(claim.name)?.idleNotes() ?? []) : [];
+    return [...own, ...this.#conflict(source, claim), ...idle, ...failed];
+  }
+
+  #conflict(source: string, claim: Claim | undefined): readonly DeclarationProblem[] {
     const first = claim === undefined ? undefined : this.#claims.first(claim.name);
-    if (claim !== undefined && first !== undefined && first.source !== source) {
-      problems.push(conflictProblem(claim, first));
-    }
-    if (openFailure !== undefined) {
-      problems.push({ source, line: 0, column: 0, message: openFailure, lastGoodServing: serving, note: false });
-    }
-    return problems;
+    return claim === undefined || first === undefined || first.source === source ? [] : [conflictProblem(claim, first)];
   }
 
   /** Tells watchers of tools that have another availability by now. */
@@ -328,11 +334,22 @@ export class ToolTable {
   #availabilityChanged(tool: OpenTool): void {
     const entry = this.#snapshot.named(tool.declaration.tool.name);
     if (entry?.open !== tool) return;
+    if (entry.isServer) this.#serverChanged(entry.definition.name);
+    if (!entry.listed) return;
     const now = entry.availability;
     if (now.state === tool.told?.state && now.reason === tool.told.reason) return;
     tool.told = now;
     this.log.append("tool", entry.definition.name, false, entry.access);
     this.log.wake();
+  }
+
+  #serverChanged(name: string): void {
+    const server = this.servers.named(name);
+    server?.changed();
+    for (const tool of server?.names ?? []) {
+      const open = this.#snapshot.named(tool)?.open;
+      if (open !== undefined) this.#availabilityChanged(open);
+    }
   }
 }
 
@@ -340,30 +357,15 @@ function nameOf([name]: readonly [string, unknown]): string {
   return name;
 }
 
-/** What became of names, by what served them before and serves them now. */
-function effectOf(
-  source: string,
-  names: readonly string[],
-  before: ReadonlyMap<string, Served | undefined>,
-  now: Snapshot,
-): AppliedUpdate {
-  const wasThere = (name: string): boolean => before.get(name) !== undefined;
-  const isThere = (name: string): boolean => now.named(name) !== undefined;
-  const version = (served: Served | undefined): string => `${served?.claim.source} ${served?.claim.declaration.digest}`;
-  return {
-    source,
-    added: names.filter((name) => !wasThere(name) && isThere(name)),
-    changed: names.filter(
-      (name) => wasThere(name) && isThere(name) && version(before.get(name)) !== version(now.named(name)),
-    ),
-    removed: names.filter((name) => wasThere(name) && !isThere(name)),
-  };
+/** Whether List and Watch show the same of both. */
+function looksTheSame(before: ToolEntry | undefined, after: ToolEntry | undefined): boolean {
+  if (before?.listed === true && after?.listed === true) return sameDefinition(before.definition, after.definition);
+  return before?.listed !== true && after?.listed !== true;
 }
 
 /** What can serve a claim without opening anything. */
 function readyVersion(claim: Claim, served: Served | undefined): Served | undefined {
   if (!claim.declaration.tool.enabled) return { claim, open: undefined };
   const open = served?.open;
-  if (open === undefined) return undefined;
-  return open.declaration.digest === claim.declaration.digest ? { claim, open } : undefined;
+  return open?.fits(claim.declaration) === true ? { claim, open } : undefined;
 }

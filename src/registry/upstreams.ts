@@ -4,7 +4,8 @@ import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SecretSource } from "../core/secrets.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
-import type { Declaration } from "./declaration.ts";
+import type { Declaration, RemoteTool } from "./declaration.ts";
+import type { RemoteDeclaration } from "./expand-offer.ts";
 import { type ComposeTool, OpenTool, type OpenToolDeps, type StandingStep } from "./open-tool.ts";
 
 /** Longest an adapter may take to open an upstream; it must not wait for a remote side, so this is never near. */
@@ -63,11 +64,34 @@ export class Upstreams implements AsyncDisposable {
     }
   }
 
+  /** Makes the tool of a server that is open: its calls go through the server's upstream, which it keeps open. */
+  openMember(declaration: RemoteDeclaration, server: OpenTool): OpenTool {
+    const opened = new OpenTool(declaration, remoteUpstream(declaration.remote, server), this.#openDeps);
+    this.#open.add(opened);
+    return opened;
+  }
+
   /** Disposes all of them, those with calls in flight too; no more can be opened. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped.abort(new GatewayError("GATEWAY_STOPPING", "the gateway is shutting down"));
     await Promise.all([...this.#open].map((tool) => tool.close()));
   }
+}
+
+/** A server's upstream as one of its tools sees it. Disposing it leaves the server to the others. */
+function remoteUpstream(remote: RemoteTool, server: OpenTool): Upstream {
+  const { upstream } = server;
+  const hold = server.hold();
+  return {
+    availability: () => upstream.availability(),
+    invoke: (call, context) => {
+      return upstream.invoke({ ...call, tool: remote.name, arguments: remote.toServer(call.arguments) }, context);
+    },
+    probe: (signal) => upstream.probe(signal),
+    async [Symbol.asyncDispose]() {
+      hold[Symbol.dispose]();
+    },
+  };
 }
 
 /**

@@ -72,7 +72,7 @@ function withoutSchemas(definition: ToolDefinition, availability: Availability) 
     title: definition.title,
     description: definition.description,
     kind: KIND_NUMBERS[definition.kind],
-    hints: definition.hints,
+    hints: { ...definition.claimedHints, ...definition.hints },
     state: STATE_NUMBERS[availability.state],
     stateReason: availability.reason,
     labels: { ...definition.labels },

@@ -2,7 +2,6 @@
 export type Feature =
   | "circuit breaker"
   | "concurrency limits"
-  | "definition pins"
   | "gRPC upstreams"
   | "identity"
   | "in-process tools"

@@ -106,17 +106,21 @@ export const SCRIPTS: Readonly<Record<string, Behaviour>> = {
 /** MCP servers. */
 export const SERVERS: Readonly<Record<string, Behaviour>> = {
   "M-D01": { text: "Log lines on the output of a server are passed over", waits: ["MCP"] },
-  "M-D02": { text: "A server that dies fails its calls at once and is started again", waits: ["MCP"] },
+  "M-D02": {
+    text: "A server that dies fails its calls at once and is started again",
+    rest: "the start of a real one",
+    waits: ["MCP"],
+  },
   "M-D03": { text: "A forgotten session is begun anew", waits: ["MCP"] },
-  "M-D04": { text: "A changed list of tools is seen", waits: ["MCP"] },
+  "M-D04": { text: "A changed list of tools is seen", rest: "a real server's notification", waits: ["MCP"] },
   "M-D05": { text: "All pages of a list are read", waits: ["MCP"] },
   "M-D06": { text: "A list that never ends ends", waits: ["MCP"] },
-  "M-D07": { text: "A slow start holds up nobody else", waits: ["MCP"] },
+  "M-D07": { text: "A slow start holds up nobody else", rest: "a real server that is slow", waits: ["MCP"] },
   "M-D08": { text: "An id that comes back as text is matched", waits: ["MCP"] },
   "M-D09": { text: "Progress keeps a call alive", waits: ["MCP"] },
   "M-D10": { text: "A cancel is told, and a late answer does no harm", waits: ["MCP"] },
-  "M-D11": { text: "Tools of one name on two servers stay apart", waits: ["MCP"] },
-  "M-D12": { text: "Every tool has a name that providers accept", waits: ["MCP"] },
+  "M-D11": { text: "Tools of one name on two servers stay apart" },
+  "M-D12": { text: "Every tool has a name that providers accept" },
   "M-D13": { text: "References in a schema stay resolvable", waits: ["MCP"] },
   "M-D14": {
     text: "Alternatives at the top of a schema do not break a model's request",
@@ -131,7 +135,7 @@ export const SERVERS: Readonly<Record<string, Behaviour>> = {
   "M-D21": { text: "Nothing of a server is left when it is stopped", waits: ["MCP"] },
   "M-D22": { text: "A server without a stream of its own works", waits: ["MCP"] },
   "M-D23": { text: "Each caller gets its own answer", waits: ["MCP"] },
-  "M-D24": { text: "A server that dies while it starts says why", waits: ["MCP"] },
+  "M-D24": { text: "A server that dies while it starts says why", rest: "a real one's last words", waits: ["MCP"] },
 };
 
 /** What goes wrong between gateway and upstream. */
@@ -207,7 +211,7 @@ export const SECURITY: Readonly<Record<string, Behaviour>> = {
   "X-D04": { text: "A hostile pattern blocks nobody" },
   "X-D05": { text: "A schema that is too complex is refused, and blocks nobody" },
   "X-D06": { text: "Deep nesting is refused wherever it comes from" },
-  "X-D07": { text: "A definition that changes later is noticed", waits: ["definition pins", "MCP"] },
+  "X-D07": { text: "A definition that changes later is noticed" },
   "X-D08": { text: "Invisible characters hide no instruction", waits: ["text screening"] },
-  "X-D09": { text: "What is hidden cannot be called by any name", rest: "tools of MCP servers", waits: ["MCP"] },
+  "X-D09": { text: "What is hidden cannot be called by any name" },
 };

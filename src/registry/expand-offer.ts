@@ -1,0 +1,153 @@
+import { hash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { inline } from "../config/wording.ts";
+import type { Offer, UpstreamTool } from "../core/adapter.ts";
+import { stringifyJson } from "../core/json.ts";
+import type { Logger } from "../core/logger.ts";
+import { oneLine } from "../core/text.ts";
+import type { AdaptedTool, Declaration, DeclaredServer, RemoteTool } from "./declaration.ts";
+import type { Pacer } from "./pacer.ts";
+
+/** Most tools of one server. The largest server seen in the wild has 1,223. */
+const MAX_TOOLS = 5_000;
+/** Most characters of what one server says of its tools, as JSON. The largest seen in the wild has 2.0 million. */
+const MAX_CHARACTERS = 32 * 1024 * 1024;
+
+/** A tool of a server as a declaration of its own. */
+export type RemoteDeclaration = Declaration & { readonly remote: RemoteTool };
+
+/** Something an operator should know of a tool. */
+export interface ToolNote {
+  /** The server's own name; `undefined`: it is about the whole list. */
+  readonly tool: string | undefined;
+  readonly message: string;
+}
+
+/** What became of an offer. */
+export interface Expansion {
+  /** By canonical name. */
+  readonly tools: ReadonlyMap<string, RemoteDeclaration>;
+  /** What is not served though the operator wants it, with the reason. */
+  readonly heldBack: readonly { readonly tool: string; readonly reason: string }[];
+  /** Own names of those that the operator does not want. */
+  readonly leftOut: readonly string[];
+  readonly notes: readonly ToolNote[];
+  /** The tools as they were read, by the server's own name. */
+  readonly read: ReadonlyMap<string, ReadTool>;
+}
+
+/** An offered tool with what was made of it. */
+interface ReadTool {
+  readonly offered: UpstreamTool;
+  readonly server: DeclaredServer;
+  readonly adapted: AdaptedTool;
+}
+
+/** What a server without an offer comes to. */
+export const NOTHING_OFFERED: Expansion = {
+  tools: new Map(),
+  heldBack: [],
+  leftOut: [],
+  notes: [],
+  read: new Map(),
+};
+
+/**
+ * Makes tools of an offer. One that cannot be served is held back, and no other suffers for it. Takes turns, since a
+ * thousand schemas take a while to check; a tool that is offered as it was before is not looked at again.
+ *
+ * @param before what became of the offer before this one.
+ */
+export async function expandOffer(
+  server: DeclaredServer,
+  offer: Offer,
+  before: Expansion,
+  { pacer, logger }: { readonly pacer: Pacer; readonly logger: Logger },
+): Promise<Expansion> {
+  const tools = new Map<string, RemoteDeclaration>();
+  const heldBack: { tool: string; reason: string }[] = [];
+  const leftOut: string[] = [];
+  const notes: ToolNote[] = [...offer.notes];
+  const read = new Map<string, ReadTool>();
+  let characters = 0;
+  for (const [index, offered] of offer.tools.entries()) {
+    await pacer.turn();
+    const tool = inline(offered.name, 100);
+    if (index >= MAX_TOOLS) {
+      const left = offer.tools.length - MAX_TOOLS;
+      notes.push({
+        tool: undefined,
+        message: `offers ${left} tools more than the ${MAX_TOOLS} that one server may have`,
+      });
+      break;
+    }
+    characters += sizeOf(offered);
+    if (characters > MAX_CHARACTERS) {
+      notes.push({ tool, message: `this tool and those after it are over ${MAX_CHARACTERS} characters together` });
+      break;
+    }
+    if (read.has(offered.name)) {
+      heldBack.push({ tool, reason: "the server offers another tool of the same name, which came first" });
+      continue;
+    }
+    const adapted = adapt(server, offered, before.read.get(offered.name), logger);
+    read.set(offered.name, { offered, server, adapted });
+    if (adapted.kind === "left-out") leftOut.push(offered.name);
+    else if (adapted.kind === "held-back") heldBack.push({ tool, reason: adapted.reason });
+    else {
+      const { declaration } = adapted;
+      const other = tools.get(declaration.tool.name);
+      if (other === undefined) tools.set(declaration.tool.name, declaration);
+      else
+        heldBack.push({ tool, reason: `"${inline(other.remote.name)}" has the name ${declaration.tool.name} already` });
+      notes.push(...adapted.notes.map((message) => ({ tool, message })));
+    }
+  }
+  return { tools, heldBack, leftOut, notes: notes.map(onOneLine), read };
+}
+
+function adapt(
+  server: DeclaredServer,
+  offered: UpstreamTool,
+  before: ReadTool | undefined,
+  logger: Logger,
+): AdaptedTool {
+  if (before?.server === server && isDeepStrictEqual(before.offered, offered)) return before.adapted;
+  try {
+    return server.adapt(offered);
+  } catch (error) {
+    logger.error("offered-tool-failed", { tool: inline(offered.name), error });
+    const reason =
+      "it cannot be read because of a fault in the gateway; the log line offered-tool-failed has the cause";
+    return { kind: "held-back", reason };
+  }
+}
+
+function sizeOf({ name, title, description, inputSchema, outputSchema }: UpstreamTool): number {
+  return stringifyJson([name, title, description, inputSchema, outputSchema ?? null]).length;
+}
+
+function onOneLine({ tool, message }: ToolNote): ToolNote {
+  return { tool, message: oneLine(message) };
+}
+
+/** What an operator reads of a tool that changed: which parts, with digests of what they were and are. */
+export function changesOf(before: RemoteDeclaration, after: RemoteDeclaration): readonly string[] {
+  const parts: (readonly [string, (tool: RemoteDeclaration["tool"]) => unknown])[] = [
+    ["title", (tool) => tool.title],
+    ["description", (tool) => tool.description],
+    ["input_schema", (tool) => tool.inputSchema],
+    ["output_schema", (tool) => tool.outputSchema],
+    ["hints", (tool) => ({ ...tool.claimedHints, ...tool.hints })],
+  ];
+  const changed = parts.flatMap(([name, partOf]) => {
+    const [was, is] = [partOf(before.tool), partOf(after.tool)];
+    return isDeepStrictEqual(was, is) ? [] : [`${name} ${digest(was)} → ${digest(is)}`];
+  });
+  return changed.length > 0 ? changed : ["settings"];
+}
+
+function digest(part: unknown): string {
+  if (part === undefined || part === "") return "none";
+  return hash("sha256", stringifyJson(part as never), "hex").slice(0, 12);
+}
