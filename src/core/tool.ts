@@ -18,6 +18,8 @@ export interface Availability {
   readonly reason: string;
   /** What an operator can do about it. */
   readonly mend?: string;
+  /** It is only beginning, so that nothing is wrong yet. */
+  readonly starting?: true;
 }
 
 /** Behaviour hints; absent means unknown. */

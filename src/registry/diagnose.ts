@@ -8,6 +8,7 @@ import type { RegistrationStore } from "../core/store.ts";
 import { mapConcurrently } from "./concurrent.ts";
 import { errorCode, unreadable } from "./file-stat.ts";
 import { positioned } from "./registry-errors.ts";
+import { serverOfSource } from "./server-report.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 
@@ -16,6 +17,9 @@ const PROBE_LIMIT_MS = 5_000;
 /** After this long no further upstream is probed, so that all is over within 20 s. */
 const PROBING_LIMIT_MS = 12_000;
 const LOCAL_LIMIT_MS = 5_000;
+
+const MEND_OF_SERVER =
+  "Look at the server. A tool of it can be mended by `tools.overrides` of its declaration, or left out by `tools.exclude`.";
 
 /** What is examined. */
 export interface Examined {
@@ -71,6 +75,7 @@ function problemCheck(problem: DeclarationProblem): CheckResult {
   const subject = problem.source;
   const message = positioned(problem.line, problem.column, problem.message);
   if (problem.note) return { subject, status: "warning", message, mend: "Follow the note, or leave it as it is." };
+  if (serverOfSource(subject) !== undefined) return failed(subject, message, MEND_OF_SERVER);
   const mend = problem.lastGoodServing
     ? "Correct the place named; until then the last good version serves."
     : "Correct the place named; until then the tool is not there.";
@@ -84,8 +89,12 @@ async function checkTool(
   signal: AbortSignal,
 ): Promise<readonly CheckResult[]> {
   const subject = `${entry.isServer ? "server" : "tool"} ${entry.definition.name}`;
-  const { state, reason, mend: wayOut } = entry.availability;
+  const { availability } = entry;
+  const { state, reason, mend: wayOut } = availability;
   if (entry.open === undefined) return [{ subject, status: "ok", message: `${state}: ${reason}`, mend: "" }];
+  if (availability.starting === true) {
+    return [{ subject, status: "warning", message: `${state}: ${reason}`, mend: "Look again in a moment." }];
+  }
   const { upstream } = entry.open;
   if (clock.monotonicMs() >= endMs) {
     return [{ subject, status: "warning", message: "not probed: time is up", mend: "Probe it by calling the tool." }];

@@ -2,6 +2,7 @@ import type { Offer } from "../core/adapter.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import type { Availability } from "../core/tool.ts";
 import { changesOf, type Expansion, expandOffer, NOTHING_OFFERED, type RemoteDeclaration } from "./expand-offer.ts";
 import type { OpenTool } from "./open-tool.ts";
 import { Pacer } from "./pacer.ts";
@@ -13,6 +14,8 @@ import type { Claim } from "./tool-entry.ts";
 const TAKE_OVER_MS = 10_000;
 /** Most names that one log line has. */
 const MAX_LOGGED = 50;
+
+const NOT_OPEN: Availability = { state: "unavailable", reason: "it is not open" };
 
 /** What serves a name. */
 export interface Served {
@@ -158,9 +161,9 @@ export class ServerTools {
     const said = (what: string, note: boolean) => [sourceProblem(source, `server "${this.name}" ${what}`, note)];
     if (!claim.declaration.tool.enabled) return said("is disabled: its declaration says `enabled: false`", true);
     if (this.#offer !== undefined) return this.#offer.tools.length === 0 ? said("offers no tools", true) : [];
-    const { state, reason } = open?.availability ?? { state: "unavailable", reason: "" };
-    if (state === "unavailable") return said(`has offered no tools: ${reason}`, false);
-    return said(`is starting and has told of no tools yet${reason === "" ? "" : `: ${reason}`}`, true);
+    const { state, reason, starting } = open?.availability ?? NOT_OPEN;
+    if (state === "ready" || starting === true) return said("is starting and has told of no tools yet", true);
+    return said(`has offered no tools: ${reason}`, false);
   }
 
   #serveNext(): void {

@@ -1,6 +1,7 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { JsonObject } from "../../src/core/json.ts";
 import { answerOf, listedTool, offered, outcome, problemLines, server, startServers } from "./server-fixture.ts";
 import { ANONYMOUS, OPEN_END, readEvents, registration, toolNames, until } from "./support.ts";
 
@@ -317,4 +318,107 @@ test("the breaker of one tool leaves the others of its server alone, and a new l
   upstream?.offers([offered("a"), offered("c")]);
   await until(registry, () => toolNames(registry).includes("fs/c"));
   expect(await answerOf(registry, "fs/a")).toContain("CIRCUIT_OPEN");
+});
+
+/** Tools that cannot be served as they are, with a part of the reason. */
+const ODD: readonly (readonly [name: string, more: Parameters<typeof offered>[1], why: string])[] = [
+  ["", {}, "its name is empty"],
+  ["x".repeat(257), {}, "its name has more than 256 characters"],
+  ["line\nend", {}, "its name has control characters, or characters that are not seen"],
+  ["turned\u202e", {}, "its name has control characters, or characters that are not seen"],
+  ["list", { inputSchema: { type: "array" } }, "its input schema is not of type object"],
+  ["network", { inputSchema: withQ({ $ref: "http://127.0.0.1:9/schema.json" }) }, "is not in the schema"],
+  ["hostile", { inputSchema: withQ({ type: "string", pattern: "^(?=a)" }) }, "cannot be run in linear time"],
+  ["draft4", { inputSchema: { $schema: "http://json-schema.org/draft-04/schema#" } }, "use draft-07 or 2020-12"],
+  ["wrong", { inputSchema: withQ({ type: "strange" }) }, "not a JSON Schema"],
+  ["deep", { inputSchema: nested(100) }, "too complex"],
+];
+
+function withQ(q: JsonObject): JsonObject {
+  return { type: "object", properties: { q } };
+}
+
+function nested(levels: number): JsonObject {
+  let schema: JsonObject = { type: "string" };
+  for (let level = 0; level < levels; level++) schema = withQ(schema);
+  return schema;
+}
+
+test("one odd tool is held back with the reason, and no other [X-D04, X-D05]", async () => {
+  const tools = ODD.map(([name, more]) => offered(name, more));
+  const { registry } = await startServers({
+    files: { "fs.yaml": server("fs") },
+    offers: { fs: [...tools, offered("good"), offered("good", { description: "again" })] },
+  });
+  expect(toolNames(registry)).toEqual(["fs/good"]);
+  expect(listedTool(registry, "fs/good").definition.description).toBe("Does what good does");
+  const problems = problemLines(registry);
+  for (const [, , why] of ODD) expect(problems.some((line) => line.includes(why))).toBe(true);
+  expect(problems.filter((line) => line.includes("another tool of the same name"))).toHaveLength(1);
+  expect(problems).toHaveLength(ODD.length + 1);
+});
+
+test("a description over 65,536 characters is shortened and noted; an output schema that cannot be used is left out and noted", async () => {
+  const { registry } = await startServers({
+    files: { "fs.yaml": server("fs") },
+    offers: {
+      fs: [
+        offered("whole", { description: "x".repeat(65_536) }),
+        offered("long", { description: "😀".repeat(65_537) }),
+        offered("output", { outputSchema: { type: "nothing" } }),
+      ],
+    },
+  });
+  const of = (name: string) => listedTool(registry, `fs/${name}`).definition;
+  expect(of("whole").description).toHaveLength(65_536);
+  expect(of("long").description).toBe(`${"😀".repeat(65_535)}…`);
+  expect(of("output").outputSchema).toBeUndefined();
+  expect(problemLines(registry)).toEqual([
+    'server:fs:0 tool "long": its description has more than 65536 characters and was shortened',
+    expect.stringContaining('tool "output": its output schema cannot be used and was left out'),
+  ]);
+});
+
+test("a server with more tools than one may have keeps the first, and says how many are left [X-D05]", async () => {
+  const many = Array.from({ length: 5_003 }, (_, i) => offered(`t${i}`, { inputSchema: { type: "object" } }));
+  const { registry } = await startServers({ files: { "fs.yaml": server("fs") }, offers: { fs: many } });
+  expect(toolNames(registry)).toHaveLength(5_000);
+  expect(problemLines(registry)).toEqual(["server:fs:0 offers 3 tools more than the 5000 that one server may have"]);
+});
+
+test("references inside a schema stay with what they lead to, and arguments are held against that [M-D13]", async () => {
+  const query = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
+  const described = (ref: string) => ({ q: { $ref: ref, description: "What to look for" } });
+  const defs = { type: "object", properties: described("#/$defs/Query"), $defs: { Query: query } };
+  const definitions = {
+    $schema: "http://json-schema.org/draft-07/schema#",
+    type: "object",
+    properties: described("#/definitions/Query"),
+    definitions: { Query: query },
+  };
+  const own = { type: "object", properties: { a: query, q: { $ref: "#/properties/a" } } };
+  const { registry } = await startServers({
+    files: { "fs.yaml": server("fs") },
+    offers: {
+      fs: Object.entries({ defs, definitions, own }).map(([name, inputSchema]) => offered(name, { inputSchema })),
+    },
+  });
+  expect(listedTool(registry, "fs/defs").definition.inputSchema).toEqual(defs);
+  expect(listedTool(registry, "fs/definitions").definition.inputSchema).toEqual(definitions);
+  for (const name of ["fs/defs", "fs/definitions", "fs/own"]) {
+    expect(await answerOf(registry, name, { q: { text: "a" } })).toBe('{"q":{"text":"a"}}');
+    expect(await answerOf(registry, name, { q: { text: 1 } })).toContain("ARGUMENTS_INVALID");
+    expect(await answerOf(registry, name, { q: {} })).toContain("ARGUMENTS_INVALID");
+  }
+});
+
+test("alternatives at the top of a schema are kept, and a call that fits none is refused [M-D14]", async () => {
+  const properties = { a: { type: "string" }, b: { type: "string" } };
+  const inputSchema = { type: "object", properties, anyOf: [{ required: ["a"] }, { required: ["b"] }] };
+  const { registry } = await startServers({
+    files: { "fs.yaml": server("fs") },
+    offers: { fs: [offered("either", { inputSchema })] },
+  });
+  expect(await answerOf(registry, "fs/either", { b: "x" })).toBe('{"b":"x"}');
+  expect(await answerOf(registry, "fs/either")).toContain("ARGUMENTS_INVALID");
 });

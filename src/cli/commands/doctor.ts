@@ -16,6 +16,9 @@ import { statusWord } from "../words.ts";
 /** The gateway ends its own examination within 20 s; the whole command stays below 30 s. */
 const GATEWAY_LIMIT_MS = 25_000;
 
+const MEND_OF_SERVER =
+  "Look at the server. A tool of it can be mended by `tools.overrides` of its declaration, or left out by `tools.exclude`.";
+
 /** Examines this machine and the gateway. Ends with 1 where something is broken; a warning breaks nothing. */
 export async function examine(context: CommandContext): Promise<ExitCode> {
   const { surroundings } = context;
@@ -76,11 +79,13 @@ function versionCheck(gateway: string, own: string): Check[] {
 
 function problemCheck(problem: DeclarationProblem): Check {
   const serving = problem.lastGoodServing ? "; the last good version keeps serving" : "";
+  const ofServer = problem.source.startsWith("server:");
+  const mend = ofServer ? MEND_OF_SERVER : "Correct the file; it is read again as soon as it is written.";
   return {
-    subject: "declaration",
+    subject: ofServer ? plain(problem.source) : "declaration",
     status: problem.note ? "warning" : "failed",
-    message: `${problemPlace(problem)} ${plain(problem.message)}${serving}`,
-    mend: problem.note ? "" : "Correct the file; it is read again as soon as it is written.",
+    message: `${ofServer ? "" : `${problemPlace(problem)} `}${plain(problem.message)}${serving}`,
+    mend: problem.note ? "" : mend,
   };
 }
 
