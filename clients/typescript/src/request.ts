@@ -119,17 +119,23 @@ export function invocation(
   return create(InvocationSchema, {
     name,
     arguments: { case: "argumentsJson", value: typeof args === "string" ? args : stringifyExact(args) },
-    validateOnly: options.validateOnly ?? false,
-    explain: options.explain ?? false,
+    ...flagsOf(options),
     question: options.question ?? "",
     requestId: options.requestId ?? "",
     contractDigest: options.contractDigest ?? "",
     ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),
     ...(Number.isFinite(timeoutMs) ? { timeout: durationFromMs(timeoutMs) } : {}),
-    acceptsInput: options.acceptsInput ?? false,
     ...(options.continuation === undefined ? {} : { continuation: continuationOf(options.continuation) }),
     ...(options.context === undefined ? {} : { context: contextOf(options.context) }),
   });
+}
+
+function flagsOf({
+  validateOnly = false,
+  explain = false,
+  acceptsInput = false,
+}: InvokeOptions): MessageInitShape<typeof InvocationSchema> {
+  return { validateOnly, explain, acceptsInput };
 }
 
 function continuationOf({ state, inputs }: ContinuationOptions): MessageInitShape<typeof ContinuationInputSchema> {
