@@ -130,11 +130,11 @@ export function invocation(
   });
 }
 
-function flagsOf({
-  validateOnly = false,
-  explain = false,
-  acceptsInput = false,
-}: InvokeOptions): MessageInitShape<typeof InvocationSchema> {
+function flagsOf({ validateOnly = false, explain = false, acceptsInput = false }: InvokeOptions): {
+  readonly validateOnly: boolean;
+  readonly explain: boolean;
+  readonly acceptsInput: boolean;
+} {
   return { validateOnly, explain, acceptsInput };
 }
 
