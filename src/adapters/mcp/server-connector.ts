@@ -138,7 +138,9 @@ export class ServerConnector implements AsyncDisposable {
 
   #programFailure(error: unknown, link: ProgramLink): unknown {
     if (error instanceof GatewayError || error instanceof StartFailure) return error;
-    const how = endInWords(link.end);
+    // One that was understood and refused is closed from here, and ends then.
+    const refused = error instanceof RpcFailure || error instanceof ProtocolError;
+    const how = refused ? undefined : endInWords(link.end);
     if (how === undefined) return failureOf(error, link);
     return programEnded(how, link.errors, this.#options.programs.mask, error);
   }
