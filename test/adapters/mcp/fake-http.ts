@@ -1,0 +1,222 @@
+import { randomUUID } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { type FakeOptions, FakeServer, type Message } from "./fake-behaviour.ts";
+
+/** How a fake server over HTTP behaves. */
+export interface FakeHttpOptions extends FakeOptions {
+  /** Answers come as events, or as JSON. Default `sse`. */
+  readonly answers?: "sse" | "json";
+  /** Whether it gives sessions. Default true. */
+  readonly sessions?: boolean;
+  /** How a session that it does not know is refused. */
+  readonly lost?: { readonly status: number; readonly body: string };
+  /** What a GET comes to. Default `sse`. */
+  readonly get?: "sse" | "close" | "405" | "404" | "406" | "400" | "html" | "json";
+  /** Speaks HTTP with SSE alone. */
+  readonly older?: boolean;
+  /** Status of the answer to `server/discover`, in place of one. */
+  readonly discoverStatus?: number;
+  /** The value that `authorization` has to have. */
+  readonly authorization?: () => string;
+  /** Revisions it takes; another one is refused with 400. */
+  readonly versions?: readonly string[];
+  /** Requests other than `initialize` need the header of the revision. */
+  readonly strict?: boolean;
+}
+
+/** A request as it came. */
+export interface SeenRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly message: Message;
+}
+
+/** A fake server that runs. */
+export interface FakeHttp extends AsyncDisposable {
+  readonly url: string;
+  readonly requests: readonly SeenRequest[];
+  /** Requests whose connection was closed before they were answered. */
+  readonly cut: readonly Message[];
+  /** Forgets all sessions. */
+  forget(): void;
+  /** Sends a message to everyone who listens. */
+  tell(message: unknown): void;
+  /** Closes all connections. */
+  cutAll(): void;
+  /** Resolves when the condition holds. */
+  until(condition: () => boolean): Promise<void>;
+}
+
+/** Starts a fake server on loopback. */
+export async function startFakeHttp(options: FakeHttpOptions = {}): Promise<FakeHttp> {
+  const state = new FakeState(options);
+  const server = createServer((request, response) => void state.serve(request, response));
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/mcp`,
+    requests: state.requests,
+    cut: state.cut,
+    forget: () => state.sessions.clear(),
+    tell: (message) => {
+      for (const listener of state.listeners) event(listener, message);
+    },
+    cutAll: () => server.closeAllConnections(),
+    async until(condition) {
+      while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+    },
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        state.behaviour.close();
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+class FakeState {
+  readonly behaviour: FakeServer;
+  readonly requests: SeenRequest[] = [];
+  readonly cut: Message[] = [];
+  readonly sessions = new Set<string>();
+  readonly listeners = new Set<ServerResponse>();
+  readonly #options: FakeHttpOptions;
+
+  constructor(options: FakeHttpOptions) {
+    this.#options = options;
+    this.behaviour = new FakeServer(options);
+  }
+
+  async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    let body = "";
+    for await (const chunk of request) body += String(chunk);
+    const message = (request.method === "POST" && body.startsWith("{") ? JSON.parse(body) : {}) as Message;
+    const { method = "", url: path = "", headers } = request;
+    this.requests.push({ method, path, headers, message });
+    const { authorization, older = false } = this.#options;
+    if (authorization !== undefined && headers.authorization !== authorization()) refuse(response, 401, "");
+    else if (older) this.#older(method, path, message, response);
+    else if (method === "GET") this.#get(response);
+    else if (method === "DELETE") refuse(response, 204, "");
+    else this.#post(message, headers, response);
+  }
+
+  #post(message: Message, headers: IncomingMessage["headers"], response: ServerResponse): void {
+    const problem = this.#problem(message, headers);
+    if (problem !== undefined) {
+      refuse(response, problem.status, problem.body);
+      return;
+    }
+    if (message.id === undefined) {
+      this.behaviour.take(message, { send: () => undefined, raw: () => undefined, die: () => undefined });
+      refuse(response, 202, "");
+      return;
+    }
+    const session = message.method === "initialize" && this.#options.sessions !== false ? randomUUID() : undefined;
+    if (session !== undefined) this.sessions.add(session);
+    const extra = session === undefined ? {} : { "mcp-session-id": session };
+    response.on("close", () => {
+      if (!response.writableFinished) this.cut.push(message);
+    });
+    this.behaviour.take(
+      message,
+      this.#options.answers === "json" ? jsonOutput(response, extra) : sseOutput(response, extra, message),
+    );
+  }
+
+  #problem(message: Message, headers: IncomingMessage["headers"]): { status: number; body: string } | undefined {
+    const {
+      discoverStatus,
+      versions,
+      strict,
+      sessions = true,
+      lost = { status: 404, body: "Session not found" },
+    } = this.#options;
+    if (message.method === "server/discover") {
+      return discoverStatus === undefined ? undefined : { status: discoverStatus, body: "" };
+    }
+    const offered = message.params?.["protocolVersion"];
+    if (message.method === "initialize") {
+      if (versions === undefined || versions.includes(String(offered))) return undefined;
+      return { status: 400, body: `Unsupported protocol version (supported: ${versions.join(", ")})` };
+    }
+    if (strict === true && headers["mcp-protocol-version"] === undefined) return { status: 400, body: "no version" };
+    const modern = headers["mcp-method"] !== undefined;
+    const known = modern || !sessions || this.sessions.has(String(headers["mcp-session-id"]));
+    return known ? undefined : lost;
+  }
+
+  #get(response: ServerResponse): void {
+    const { get = "sse" } = this.#options;
+    if (get === "sse") {
+      response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+      this.listeners.add(response);
+      response.on("close", () => this.listeners.delete(response));
+    } else if (get === "close") response.writeHead(200, { "content-type": "text/event-stream" }).end();
+    else if (get === "html") response.writeHead(200, { "content-type": "text/html" }).end("<html>hello</html>");
+    else if (get === "json") response.writeHead(200, { "content-type": "application/json" }).end("{}");
+    else refuse(response, Number(get), "no stream here");
+  }
+
+  /** HTTP with SSE, as it was before. */
+  #older(method: string, path: string, message: Message, response: ServerResponse): void {
+    if (method === "GET") {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write("event: endpoint\ndata: messages?session=7\n\n");
+      this.listeners.add(response);
+    } else if (path !== "/messages?session=7") refuse(response, 405, "Method Not Allowed");
+    else {
+      refuse(response, 202, "Accepted");
+      const [listener] = this.listeners;
+      if (listener === undefined) return;
+      const send = (each: unknown): void => event(listener, each);
+      this.behaviour.take(message, { send, raw: (text) => lines(text).forEach(send), die: () => listener.destroy() });
+    }
+  }
+}
+
+function refuse(response: ServerResponse, status: number, body: string): void {
+  response.writeHead(status, { "content-type": body.startsWith("{") ? "application/json" : "text/plain" }).end(body);
+}
+
+function event(response: ServerResponse, message: unknown): void {
+  response.write(`event: message\ndata: ${typeof message === "string" ? message : JSON.stringify(message)}\n\n`);
+}
+
+function lines(text: string): string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
+
+function jsonOutput(response: ServerResponse, headers: object) {
+  const send = (message: unknown): void => {
+    if (typeof message === "object" && message !== null && "method" in message) return;
+    response.writeHead(200, { "content-type": "application/json", ...headers });
+    response.end(typeof message === "string" ? message : JSON.stringify(message));
+  };
+  return { send, raw: (text: string) => send(lines(text).at(-1)), die: () => response.destroy() };
+}
+
+function sseOutput(response: ServerResponse, headers: object, { id }: Message) {
+  response.writeHead(200, { "content-type": "text/event-stream", ...headers });
+  const isAnswer = (each: unknown): boolean =>
+    typeof each === "object" && each !== null && "id" in each && String(each.id) === String(id);
+  const send = (message: unknown): void => {
+    event(response, message);
+    if ([message].flat().some(isAnswer)) response.end();
+  };
+  return {
+    send,
+    raw(text: string) {
+      response.end(
+        lines(text)
+          .map((line) => `data: ${line}\n\n`)
+          .join(""),
+      );
+    },
+    die: () => response.destroy(),
+  };
+}
