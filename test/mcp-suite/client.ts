@@ -1,0 +1,108 @@
+// The client that the official MCP conformance suite runs: the gateway's adapter, told by the suite where the server is
+// and what the scenario is. Usage: node client.ts URL, with MCP_CONFORMANCE_* set by the suite.
+
+import type { UpstreamTool } from "../../src/core/adapter.ts";
+import {
+  isJsonArray,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  ownValue,
+  parseJson,
+} from "../../src/core/json.ts";
+import { call, type OpenServer, openServer } from "../adapters/mcp/fixture.ts";
+
+const url = process.argv.at(-1) ?? "";
+const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
+const version = process.env["MCP_CONFORMANCE_PROTOCOL_VERSION"];
+const given = parseJson(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
+const context = isJsonObject(given) ? given : {};
+
+/** How long a scenario may take until the server is ready. */
+const READY_MS = 10_000;
+
+await using server = await openServer({
+  mcp: { url, protocol: version === undefined || version < "2026" ? "legacy" : "2026-07-28", ...authOf() },
+  environment: { CLIENT_SECRET: textOf("client_secret") },
+});
+await ready(server);
+for (const { name, args } of callsOf(server.upstream.offer?.()?.tools ?? [])) {
+  const { result, error } = await call(server, name, args);
+  process.stdout.write(`${name}: ${error?.message ?? result?.failure?.message ?? "ok"}\n`);
+}
+
+/** Resolves when the server is ready; ends the process where it failed. */
+async function ready({ upstream, until }: OpenServer): Promise<void> {
+  const late = setTimeout(() => fail("not ready in time"), READY_MS);
+  await until(() => {
+    const { state, reason } = upstream.availability();
+    if (reason.startsWith("failed")) fail(reason);
+    return state === "ready" && upstream.offer?.() !== undefined;
+  });
+  clearTimeout(late);
+}
+
+function fail(reason: string): never {
+  process.stderr.write(`${scenario}: ${reason}\n`);
+  process.exit(1);
+}
+
+/** Client credentials, where the scenario gives them. */
+function authOf(): JsonObject {
+  const tokenUrl = ownValue(context, "token_endpoint");
+  if (scenario !== "auth/client-credentials-basic" || typeof tokenUrl !== "string") return {};
+  const client = { token_url: tokenUrl, client_id: textOf("client_id"), secret_ref: "CLIENT_SECRET" };
+  return { auth: { client_credentials: client } };
+}
+
+interface PlannedCall {
+  readonly name: string;
+  readonly args: JsonObject;
+}
+
+/** What the scenario wants to see: the calls it names, or one of each tool. */
+function callsOf(tools: readonly UpstreamTool[]): readonly PlannedCall[] {
+  const planned = ownValue(context, "toolCalls");
+  if (isJsonArray(planned)) {
+    return planned.filter(isJsonObject).map((each) => {
+      const args = ownValue(each, "arguments");
+      return { name: String(each["name"]), args: args !== undefined && isJsonObject(args) ? args : {} };
+    });
+  }
+  const [focal] = tools;
+  return tools.map((tool) => ({ name: tool.name, args: sampleArguments(tool, focal?.inputSchema ?? {}) }));
+}
+
+/** Values for the parameters that a tool requires; one called `schema` is to come back as the first tool had it. */
+function sampleArguments({ inputSchema }: UpstreamTool, schema: JsonObject): JsonObject {
+  const required = ownValue(inputSchema, "required");
+  const properties = ownValue(inputSchema, "properties") ?? {};
+  const names = isJsonArray(required) ? required.filter((name) => typeof name === "string") : [];
+  return Object.fromEntries(
+    names.map((name) => [
+      name,
+      name === "schema" ? schema : sample(isJsonObject(properties) ? properties[name] : undefined),
+    ]),
+  );
+}
+
+function sample(property: JsonValue | undefined): JsonValue {
+  switch (property !== undefined && isJsonObject(property) ? ownValue(property, "type") : undefined) {
+    case "number":
+    case "integer":
+      return 5;
+    case "boolean":
+      return true;
+    case "object":
+      return {};
+    case "array":
+      return [];
+    default:
+      return "text";
+  }
+}
+
+function textOf(key: string): string {
+  const value = ownValue(context, key);
+  return typeof value === "string" ? value : "";
+}
