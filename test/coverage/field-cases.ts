@@ -34,8 +34,6 @@ export const TEMPLATES: Readonly<Record<string, Behaviour>> = {
   "T-D06": { text: "Text with replacement patterns arrives byte for byte" },
   "T-D07": {
     text: "A missing secret is named, listed and never sent as its own name; once there it works",
-    rest: "variables in headers of an MCP server",
-    waits: ["MCP"],
   },
   "T-D08": { text: "An argument cannot choose the host" },
   "T-D09": { text: "A body reference keeps the type, inside text it is joined as text" },
@@ -75,7 +73,7 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
   "U-D11": {
     text: "Each phase of an answer has a limit, which the error names",
   },
-  "U-D12": { text: "A quiet event stream of a server outlives the limits of HTTP clients", waits: ["MCP"] },
+  "U-D12": { text: "A quiet event stream of a server outlives the limits of HTTP clients" },
   "U-D13": { text: "`localhost` is tried in both address families, and each address tried is named" },
   "U-D14": {
     text: "NO_PROXY is matched by a documented rule, and the decision is shown",
@@ -105,20 +103,16 @@ export const SCRIPTS: Readonly<Record<string, Behaviour>> = {
 
 /** MCP servers. */
 export const SERVERS: Readonly<Record<string, Behaviour>> = {
-  "M-D01": { text: "Log lines on the output of a server are passed over", waits: ["MCP"] },
-  "M-D02": {
-    text: "A server that dies fails its calls at once and is started again",
-    rest: "the start of a real one",
-    waits: ["MCP"],
-  },
-  "M-D03": { text: "A forgotten session is begun anew", waits: ["MCP"] },
-  "M-D04": { text: "A changed list of tools is seen", rest: "a real server's notification", waits: ["MCP"] },
-  "M-D05": { text: "All pages of a list are read", waits: ["MCP"] },
-  "M-D06": { text: "A list that never ends ends", waits: ["MCP"] },
-  "M-D07": { text: "A slow start holds up nobody else", rest: "a real server that is slow", waits: ["MCP"] },
-  "M-D08": { text: "An id that comes back as text is matched", waits: ["MCP"] },
-  "M-D09": { text: "Progress keeps a call alive", waits: ["MCP"] },
-  "M-D10": { text: "A cancel is told, and a late answer does no harm", waits: ["MCP"] },
+  "M-D01": { text: "Log lines on the output of a server are passed over" },
+  "M-D02": { text: "A server that dies fails its calls at once and is started again" },
+  "M-D03": { text: "A forgotten session is begun anew" },
+  "M-D04": { text: "A changed list of tools is seen" },
+  "M-D05": { text: "All pages of a list are read" },
+  "M-D06": { text: "A list that never ends ends" },
+  "M-D07": { text: "A slow start holds up nobody else" },
+  "M-D08": { text: "An id that comes back as text is matched" },
+  "M-D09": { text: "Progress keeps a call alive" },
+  "M-D10": { text: "A cancel is told, and a late answer does no harm" },
   "M-D11": { text: "Tools of one name on two servers stay apart" },
   "M-D12": { text: "Every tool has a name that providers accept" },
   "M-D13": { text: "References in a schema stay resolvable" },
@@ -131,21 +125,21 @@ export const SERVERS: Readonly<Record<string, Behaviour>> = {
   "M-D16": { text: "An output schema that is not met is told and hides nothing" },
   "M-D17": { text: "A tool's own error is a failure everywhere" },
   "M-D18": { text: "An image is a part of its own" },
-  "M-D19": { text: "Batches of messages do no harm", waits: ["MCP"] },
-  "M-D20": { text: "Protocol versions are negotiated", waits: ["MCP"] },
-  "M-D21": { text: "Nothing of a server is left when it is stopped", waits: ["MCP"] },
-  "M-D22": { text: "A server without a stream of its own works", waits: ["MCP"] },
-  "M-D23": { text: "Each caller gets its own answer", waits: ["MCP"] },
-  "M-D24": { text: "A server that dies while it starts says why", rest: "a real one's last words", waits: ["MCP"] },
+  "M-D19": { text: "Batches of messages do no harm" },
+  "M-D20": { text: "Protocol versions are negotiated" },
+  "M-D21": { text: "Nothing of a server is left when it is stopped" },
+  "M-D22": { text: "A server without a stream of its own works" },
+  "M-D23": { text: "Each caller gets its own answer" },
+  "M-D24": { text: "A server that dies while it starts says why" },
 };
 
 /** What goes wrong between gateway and upstream. */
 export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
-  "R-D01": { text: "Nothing reconnects or retries without pause", rest: "MCP servers", waits: ["MCP"] },
+  "R-D01": { text: "Nothing reconnects or retries without pause" },
   "R-D02": { text: "A breaker counts faults of the upstream alone" },
   "R-D03": { text: "A breaker that tries again lets few calls through" },
   "R-D04": { text: "No timer keeps a process alive" },
-  "R-D05": { text: "A lost answer never doubles a write", rest: "MCP tools", waits: ["MCP"] },
+  "R-D05": { text: "A lost answer never doubles a write" },
   "R-D06": { text: "All attempts share one deadline" },
   "R-D07": {
     text: "Streams that are aborted at any moment leave nothing behind",
@@ -157,7 +151,7 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
     rest: "MCP servers",
     waits: ["MCP"],
   },
-  "R-D09": { text: "A server that never starts disturbs no other", waits: ["MCP"] },
+  "R-D09": { text: "A server that never starts disturbs no other" },
 };
 
 /** gRPC and Connect. */
@@ -188,7 +182,7 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
 /** Secrets. */
 export const SECRETS: Readonly<Record<string, Behaviour>> = {
   "K-D01": { text: "Whatever goes wrong, no log, error or list holds a secret" },
-  "K-D02": { text: "No secret stands on a command line", rest: "MCP servers", waits: ["MCP"] },
+  "K-D02": { text: "No secret stands on a command line" },
   "K-D03": {
     text: "No part of a secret is logged, and a short one tears no other text apart",
     rest: "tokens of callers",

@@ -2,6 +2,8 @@
 // and what the scenario is. Usage: node client.ts URL, with MCP_CONFORMANCE_* set by the suite.
 
 import type { UpstreamTool } from "../../src/core/adapter.ts";
+import type { UpstreamEvent } from "../../src/core/call.ts";
+import type { Continuation, InputAnswer, NeededInput } from "../../src/core/input-request.ts";
 import {
   isJsonArray,
   isJsonObject,
@@ -10,7 +12,7 @@ import {
   ownValue,
   parseJson,
 } from "../../src/core/json.ts";
-import { call, type OpenServer, openServer } from "../adapters/mcp/fixture.ts";
+import { callContext, type OpenServer, openServer } from "../adapters/mcp/fixture.ts";
 
 const url = process.argv.at(-1) ?? "";
 const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
@@ -18,8 +20,11 @@ const version = process.env["MCP_CONFORMANCE_PROTOCOL_VERSION"];
 const given = parseJson(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
 const context = isJsonObject(given) ? given : {};
 
-/** How long a scenario may take until the server is ready. */
-const READY_MS = 10_000;
+/** How long a scenario may take until the server is ready: the suite runs dozens of them at once. */
+const READY_MS = 100_000;
+
+/** How often one call may ask for input. */
+const MAX_ROUNDS = 10;
 
 await using server = await openServer({
   mcp: { url, protocol: version === undefined || version < "2026" ? "legacy" : "2026-07-28", ...authOf() },
@@ -27,8 +32,45 @@ await using server = await openServer({
 });
 await ready(server);
 for (const { name, args } of callsOf(server.upstream.offer?.()?.tools ?? [])) {
-  const { result, error } = await call(server, name, args);
-  process.stdout.write(`${name}: ${error?.message ?? result?.failure?.message ?? "ok"}\n`);
+  process.stdout.write(`${name}: ${await outcomeOf(server, name, args)}\n`);
+}
+
+/** Calls a tool, and answers what it asks by the defaults of what is asked. */
+async function outcomeOf({ upstream }: OpenServer, tool: string, args: JsonObject): Promise<string> {
+  let continuation: Continuation | undefined;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const asked = { tool, arguments: args, validateOnly: false, maxLength: undefined, acceptsInput: true };
+    const call = continuation === undefined ? asked : { ...asked, continuation };
+    let last: UpstreamEvent | undefined;
+    try {
+      for await (const event of upstream.invoke(call, callContext())) last = event;
+    } catch (error) {
+      return error instanceof Error ? error.message : "failed";
+    }
+    const result = last?.type === "upstream-result" ? last.result : undefined;
+    if (result?.needsInput === undefined) return result?.failure?.message ?? "ok";
+    continuation = answered(result.needsInput);
+  }
+  return "asks again and again";
+}
+
+function answered({ requests, state }: NeededInput): Continuation {
+  const answers = [...requests].map(([id, { schema }]): [string, InputAnswer] => [
+    id,
+    { action: "accept", content: defaultsOf(schema ?? {}) },
+  ]);
+  return { state, answers: new Map(answers) };
+}
+
+function defaultsOf(schema: JsonObject): JsonObject {
+  const properties = ownValue(schema, "properties") ?? null;
+  const entries = isJsonObject(properties) ? Object.entries(properties) : [];
+  return Object.fromEntries(
+    entries.map(([name, property]) => [
+      name,
+      (isJsonObject(property) ? ownValue(property, "default") : undefined) ?? sample(property),
+    ]),
+  );
 }
 
 /** Resolves when the server is ready; ends the process where it failed. */

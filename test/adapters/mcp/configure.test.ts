@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { openServer, problemsOf } from "./fixture.ts";
+import { startFakeHttp } from "./fake-http.ts";
+import { call, openServer, problemsOf, textOf } from "./fixture.ts";
 
 test("a server is a program or a remote one, and has the keys of its kind alone", () => {
   expect(
@@ -40,14 +41,20 @@ test("a server registered over the wire reaches public addresses alone", () => {
   ]);
 });
 
-test("a variable that is not set makes the server unavailable by its name, and nothing is sent [T-D07]", async () => {
+test("a variable that is not set makes the server unavailable by its name, nothing is sent, and once set it works [T-D07]", async () => {
+  await using fake = await startFakeHttp();
   const environment: Record<string, string | undefined> = {};
-  const mcp = { url: "http://127.0.0.1:9/mcp", headers: { Authorization: "Bearer ${MISSING_TOKEN}" } };
+  const mcp = { url: fake.url, headers: { Authorization: "Bearer ${MISSING_TOKEN}" } };
   await using server = await openServer({ mcp, environment });
   expect(server.upstream.availability()).toMatchObject({
     state: "unavailable",
     reason: "secret MISSING_TOKEN is not set",
   });
+  expect((await call(server, "quick")).error).toMatchObject({ reason: "SECRET_MISSING", effect: "none" });
   environment["MISSING_TOKEN"] = "";
   expect(server.upstream.availability().reason).toContain("MISSING_TOKEN");
+  expect(fake.requests).toEqual([]);
+  environment["MISSING_TOKEN"] = "ghp-0123456789";
+  expect(textOf(await call(server, "quick"))).toBe("ok");
+  expect(fake.requests.map(({ headers }) => headers.authorization)).not.toContain("Bearer ${MISSING_TOKEN}");
 });

@@ -176,7 +176,12 @@ export function invoke(
   options: Partial<CallContext> = {},
 ): AsyncIterable<UpstreamEvent> {
   const toolCall: ToolCall = { tool, arguments: args, validateOnly: false, maxLength: undefined };
-  return upstream.invoke(toolCall, { ...CONTEXT, signal: new AbortController().signal, ...options });
+  return upstream.invoke(toolCall, callContext(options));
+}
+
+/** Facts of a call. */
+export function callContext(options: Partial<CallContext> = {}): CallContext {
+  return { ...CONTEXT, signal: new AbortController().signal, ...options };
 }
 
 const CONTEXT: Omit<CallContext, "signal"> = {
