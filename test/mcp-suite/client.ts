@@ -21,13 +21,18 @@ const given = parseJson(process.env["MCP_CONFORMANCE_CONTEXT"] ?? "{}");
 const context = isJsonObject(given) ? given : {};
 
 /** How long a scenario may take until the server is ready: the suite runs dozens of them at once. */
-const READY_MS = 100_000;
+const READY_MS = 150_000;
 
 /** How often one call may ask for input. */
 const MAX_ROUNDS = 10;
 
 await using server = await openServer({
-  mcp: { url, protocol: version === undefined || version < "2026" ? "legacy" : "2026-07-28", ...authOf() },
+  mcp: {
+    url,
+    protocol: version === undefined || version < "2026" ? "legacy" : "2026-07-28",
+    start_timeout: "2m30s",
+    ...authOf(),
+  },
   environment: { CLIENT_SECRET: textOf("client_secret") },
 });
 await ready(server);
