@@ -2,7 +2,7 @@
 // and what the scenario is. Usage: node client.ts URL, with MCP_CONFORMANCE_* set by the suite.
 
 import type { UpstreamTool } from "../../src/core/adapter.ts";
-import type { UpstreamEvent } from "../../src/core/call.ts";
+import type { ToolCall, UpstreamResult } from "../../src/core/call.ts";
 import type { Continuation, InputAnswer, NeededInput } from "../../src/core/input-request.ts";
 import {
   isJsonArray,
@@ -41,22 +41,25 @@ for (const { name, args } of callsOf(server.upstream.offer?.()?.tools ?? [])) {
 }
 
 /** Calls a tool, and answers what it asks by the defaults of what is asked. */
-async function outcomeOf({ upstream }: OpenServer, tool: string, args: JsonObject): Promise<string> {
-  let continuation: Continuation | undefined;
-  for (let round = 0; round < MAX_ROUNDS; round++) {
-    const asked = { tool, arguments: args, validateOnly: false, maxLength: undefined, acceptsInput: true };
-    const call = continuation === undefined ? asked : { ...asked, continuation };
-    let last: UpstreamEvent | undefined;
-    try {
-      for await (const event of upstream.invoke(call, callContext())) last = event;
-    } catch (error) {
-      return error instanceof Error ? error.message : "failed";
+async function outcomeOf(server: OpenServer, tool: string, args: JsonObject): Promise<string> {
+  const call = { tool, arguments: args, validateOnly: false, maxLength: undefined, acceptsInput: true };
+  try {
+    let result = await resultOf(server, call);
+    for (let round = 1; result?.needsInput !== undefined && round < MAX_ROUNDS; round++) {
+      result = await resultOf(server, { ...call, continuation: answered(result.needsInput) });
     }
-    const result = last?.type === "upstream-result" ? last.result : undefined;
-    if (result?.needsInput === undefined) return result?.failure?.message ?? "ok";
-    continuation = answered(result.needsInput);
+    return result?.failure?.message ?? "ok";
+  } catch (error) {
+    return error instanceof Error ? error.message : "failed";
   }
-  return "asks again and again";
+}
+
+async function resultOf({ upstream }: OpenServer, call: ToolCall): Promise<UpstreamResult | undefined> {
+  let result: UpstreamResult | undefined;
+  for await (const event of upstream.invoke(call, callContext())) {
+    if (event.type === "upstream-result") result = event.result;
+  }
+  return result;
 }
 
 function answered({ requests, state }: NeededInput): Continuation {
@@ -113,7 +116,8 @@ function callsOf(tools: readonly UpstreamTool[]): readonly PlannedCall[] {
   if (isJsonArray(planned)) {
     return planned.filter(isJsonObject).map((each) => {
       const args = ownValue(each, "arguments");
-      return { name: String(each["name"]), args: args !== undefined && isJsonObject(args) ? args : {} };
+      const name = ownValue(each, "name");
+      return { name: typeof name === "string" ? name : "", args: args !== undefined && isJsonObject(args) ? args : {} };
     });
   }
   const [focal] = tools;

@@ -78,6 +78,11 @@ export async function startFakeHttp(options: FakeHttpOptions = {}): Promise<Fake
   };
 }
 
+interface Refusal {
+  readonly status: number;
+  readonly body: string;
+}
+
 class FakeState {
   readonly behaviour: FakeServer;
   readonly requests: SeenRequest[] = [];
@@ -128,26 +133,27 @@ class FakeState {
     );
   }
 
-  #problem(message: Message, headers: IncomingMessage["headers"]): { status: number; body: string } | undefined {
-    const {
-      discoverStatus,
-      versions,
-      strict,
-      sessions = true,
-      lost = { status: 404, body: "Session not found" },
-    } = this.#options;
+  /** Why a message is refused. */
+  #problem(message: Message, headers: IncomingMessage["headers"]): Refusal | undefined {
+    const { discoverStatus, strict } = this.#options;
     if (message.method === "server/discover") {
       return discoverStatus === undefined ? undefined : { status: discoverStatus, body: "" };
     }
-    const offered = message.params?.["protocolVersion"];
-    if (message.method === "initialize") {
-      if (versions === undefined || versions.includes(String(offered))) return undefined;
-      return { status: 400, body: `Unsupported protocol version (supported: ${versions.join(", ")})` };
-    }
+    if (message.method === "initialize") return this.#versionProblem(message);
     if (strict === true && headers["mcp-protocol-version"] === undefined) return { status: 400, body: "no version" };
+    return this.#sessionProblem(headers);
+  }
+
+  #versionProblem({ params }: Message): Refusal | undefined {
+    const { versions } = this.#options;
+    if (versions === undefined || versions.includes(String(params?.["protocolVersion"]))) return undefined;
+    return { status: 400, body: `Unsupported protocol version (supported: ${versions.join(", ")})` };
+  }
+
+  #sessionProblem(headers: IncomingMessage["headers"]): Refusal | undefined {
+    const { sessions = true, lost = { status: 404, body: "Session not found" } } = this.#options;
     const modern = headers["mcp-method"] !== undefined;
-    const known = modern || !sessions || this.sessions.has(String(headers["mcp-session-id"]));
-    return known ? undefined : lost;
+    return modern || !sessions || this.sessions.has(String(headers["mcp-session-id"])) ? undefined : lost;
   }
 
   #get(response: ServerResponse): void {

@@ -1,5 +1,8 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { TextCache } from "../../../src/core/store.ts";
 import { allGone, call, openServer, testFolder, textOf } from "./fixture.ts";
 
@@ -91,7 +94,7 @@ test("all of a server's processes are gone once it is closed, however they take 
   const server = await openServer({ mcp: folder.fake({ child: true }) });
   await server.ready();
   const shell = folder.fake({}, "shell");
-  const words = [shell["command"], ...(shell["args"] as string[])].map((word) => `'${String(word)}'`).join(" ");
+  const words = [process.execPath, ...(shell["args"] as string[])].map((word) => `'${word}'`).join(" ");
   const wrapped = await openServer({ mcp: { command: "sh", args: ["-c", `${words}; true`], protocol: "legacy" } });
   await wrapped.ready();
   expect(folder.pids()).toHaveLength(2);
@@ -106,6 +109,35 @@ test("a server that ignores the end of its input and TERM is killed [M-D21]", as
   await server[Symbol.asyncDispose]();
   expect(folder.lines()).toContain("TERM");
   await allGone(folder.pids());
+});
+
+test("a server that failed as often as it may is tried again after five minutes [R-D01]", async () => {
+  await using folder = await testFolder();
+  const waits: { readonly delayMs: number; fire(): void }[] = [];
+  const clock: Clock = {
+    ...systemClock,
+    after(delayMs, task) {
+      if (delayMs < 60_000) return systemClock.after(delayMs, task);
+      waits.push({ delayMs, fire: task });
+      return { [Symbol.dispose]: () => undefined };
+    },
+  };
+  const fake = folder.fake();
+  const words = [process.execPath, ...(fake["args"] as string[])].map((word) => `'${word}'`).join(" ");
+  const mcp = { command: "sh", args: ["-c", `test -e mended && exec ${words}; exit 1`], protocol: "legacy" };
+  await using server = await openServer({
+    mcp: { ...mcp, restart: { attempts: 1 }, start_timeout: "50s" },
+    folder: folder.path,
+    clock,
+  });
+  await server.until(() => server.upstream.availability().reason.startsWith("failed"));
+  const parked = waits.at(-1);
+  expect(parked?.delayMs).toBeGreaterThanOrEqual(225_000);
+  expect(parked?.delayMs).toBeLessThanOrEqual(375_000);
+  await writeFile(join(folder.path, "mended"), "");
+  parked?.fire();
+  await server.ready();
+  expect(textOf(await call(server, "quick"))).toBe("ok");
 });
 
 test("tools that are others now are read again, and calls go on [M-D04]", async () => {

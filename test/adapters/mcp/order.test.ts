@@ -27,9 +27,9 @@ function plainTransport(command: string, args: readonly string[]): Transport {
 
 test("the SDK by itself loses progress that comes in the same read as the answer, which is why the adapter hands it on", async () => {
   await using folder = await testFolder();
-  const { command, args } = folder.fake();
+  const { args } = folder.fake();
   const client = new Client({ name: "test", version: "1" });
-  await client.connect(plainTransport(String(command), args as string[]));
+  await client.connect(plainTransport(process.execPath, args as string[]));
   const seen: number[] = [];
   await client.callTool({ name: "burst" }, { onprogress: ({ progress }) => void seen.push(progress) });
   await client.close();
