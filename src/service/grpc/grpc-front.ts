@@ -17,9 +17,9 @@ const HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": "applicat
 const GZIP_HEADERS: OutgoingHttpHeaders = { ...HEADERS, "grpc-encoding": "gzip" };
 
 /**
- * Serves plain gRPC (messages in binary form, requests not compressed, one message a request) on Node's streams, at a
- * sixth of the time and a third of the memory that it costs through Connect. The same handlers, errors and limits: what
- * a caller can see of the two must not differ.
+ * Serves plain gRPC (messages in binary form, requests not compressed, one message a request) on Node's streams: through
+ * Connect a call takes twice the CPU time, the gateway's own included, and an idle stream 25 KiB more. The same handlers,
+ * errors and limits: what a caller can see of the two must not differ.
  */
 export class GrpcFront implements ServiceRouter {
   readonly #options: FrontOptions;
