@@ -30,6 +30,8 @@ export interface ToolCall {
 export interface CallKey {
   /** 1 to 64 visible ASCII characters: the caller's `request_id`. */
   readonly value: string;
+  /** What an upstream tells repetitions by: the same in every attempt, and another one for another caller's equal key. */
+  readonly forUpstream: string;
   /**
    * Puts the call on record before anything is dispatched; durable when it resolves. Asked for again, it happened once.
    *

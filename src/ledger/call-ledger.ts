@@ -6,6 +6,7 @@ import type { LedgerEntry, LedgerKey, LedgerSettlement, LedgerStore } from "../c
 import { StreamedText } from "../core/streamed-text.ts";
 import { headIndex } from "../core/text.ts";
 import { decodeOutcome, encodeOutcome } from "./outcome.ts";
+import { upstreamKey } from "./upstream-key.ts";
 
 /** Characters of a reconcile tool's answer that stand in the failure; the whole of it is the result. */
 const MAX_ANSWER_LENGTH = 1_000;
@@ -93,6 +94,7 @@ export class CallLedger {
 /** The record of one call while it runs. */
 class Claim implements CallKey {
   readonly value: string;
+  readonly forUpstream: string;
   readonly #call: KeyedCall;
   readonly #over: string | undefined;
   readonly #deps: CallLedgerDeps;
@@ -102,6 +104,7 @@ class Claim implements CallKey {
 
   constructor(call: KeyedCall, known: LedgerEntry | undefined, deps: CallLedgerDeps) {
     this.value = call.key;
+    this.forUpstream = upstreamKey(call);
     this.#call = call;
     this.#over = known?.callId;
     this.#deps = deps;

@@ -8,6 +8,7 @@ import type { ToolLease } from "../core/registry.ts";
 import { eventsUntil, linkSignals } from "../core/signal.ts";
 import type { LedgerKey } from "../core/store.ts";
 import type { Reconcile } from "../ledger/call-ledger.ts";
+import { upstreamKey } from "../ledger/upstream-key.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
 import { outputPieces } from "../wire/result-codec.ts";
 import type { OpenCall } from "./call-context.ts";
@@ -140,7 +141,7 @@ export class KeptWork implements Disposable {
       callId: context.callId,
       repeatable: lease.repeat?.repeatable === true,
       run: (key) => run({ key }),
-      reconcile: this.#reconcile(this.keyed.key, context),
+      reconcile: this.#reconcile(upstreamKey(this.keyed), context),
     });
   }
 

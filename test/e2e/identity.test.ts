@@ -295,3 +295,22 @@ test("the command line and the TypeScript client show a key, from a file, the en
     expect(asked).toBe(2);
   }
 });
+
+test("two callers with an equal request_id are two calls, to the gateway and to the upstream [S2-72]", async () => {
+  await using upstream = await startEchoUpstream();
+  const endpoint = `http://127.0.0.1:${upstream.port}/echo/pay`;
+  const pay = tool("pay", { endpoint, method: "POST", idempotency_field: "request_id" });
+  const { url, headers } = await guarded(["ci", "shop"], { files: { "tools/pay.yaml": pay } });
+  const keys: string[] = [];
+  for (const name of ["ci", "shop", "ci"]) {
+    const { stats } = await clientAs(url, headers[name]).call({ invocation: { name: "pay", requestId: "k1" } });
+    const { request_id: key } = JSON.parse(upstream.last("pay")?.body ?? "{}") as { request_id: string };
+    expect(stats?.replayed).toBe(keys.length === 2);
+    keys.push(key);
+  }
+  const [ci, shop, last] = keys;
+  expect(ci).toMatch(/^k1-[0-9a-f]{16}$/);
+  expect(shop).not.toBe(ci);
+  // The third was answered from the record: the upstream heard nothing more.
+  expect(last).toBe(shop);
+});

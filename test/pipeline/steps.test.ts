@@ -71,6 +71,7 @@ for (const step of createPipelineSteps({ checker })) {
 function keyOf(value: string, claim: () => Promise<void> = async () => undefined): CallKey & { acted: number } {
   const key = {
     value,
+    forUpstream: `${value} of somebody`,
     acted: 0,
     claim,
     mayHaveActed: () => {
@@ -290,7 +291,7 @@ test("idempotency_field is filled with the caller's key, else with the call's id
   await collect(step(makeCall({ n: 1, request_id: "a model's" }), { ...context, key: keyOf("k1") }, adapter));
   await collect(step(makeCall({ n: 2 }), context, adapter));
   expect(got).toEqual([
-    { n: 1, request_id: "k1" },
+    { n: 1, request_id: "k1 of somebody" },
     { n: 2, request_id: context.callId },
   ]);
 });

@@ -23,7 +23,7 @@ export function checkAttempt(
   const { definition, policy } = tool;
   const breach = (promise: string, facts = ""): void => journal.breach(promise, `${id} of ${callId} ${facts}`);
   if (clock.now() > context.deadlineMs) breach("no attempt after the deadline");
-  if (attempt.key !== undefined && attempt.key !== (context.key?.value ?? callId)) {
+  if (attempt.key !== undefined && attempt.key !== (context.key?.forUpstream ?? callId)) {
     breach("each attempt has the key of its call", attempt.key);
   }
   const beside = [...running].find((each) => each.operation === attempt.operation && each.callId !== callId);

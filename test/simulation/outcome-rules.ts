@@ -41,7 +41,7 @@ function checkExecutions(attempts: readonly Attempt[], breach: Breach): void {
   for (const attempt of attempts) {
     const { operation, key, acted, tool } = attempt;
     if (key !== undefined) {
-      const scoped = `${tool.definition.name} ${key} ${operation.startsWith("call") ? "" : operation}`;
+      const scoped = `${tool.definition.name} ${key}`;
       if ((operationOfKey.get(scoped) ?? operation) !== operation) breach("a key is one operation's", attempt.id);
       operationOfKey.set(scoped, operation);
     }

@@ -1,7 +1,7 @@
 import type { Step } from "../../core/step.ts";
 
 /**
- * Fills the parameter that `idempotency_field` names with the call's key, the same in every attempt: the caller's
+ * Fills the parameter that `idempotency_field` names with the call's key, the same in every attempt: that of the caller's
  * `request_id`, or the call's id where there is none. The parameter is not part of the tool's input schema, so a model
  * that sends it is refused before.
  */
@@ -19,7 +19,7 @@ export const idempotencyFieldStep: Step = {
   compile(_tool, _policy, _deps, config) {
     if (typeof config !== "string") return undefined;
     return (call, context, next) => {
-      const key = context.key?.value ?? context.callId;
+      const key = context.key?.forUpstream ?? context.callId;
       return next({ ...call, arguments: { ...call.arguments, [config]: key } }, context);
     };
   },
