@@ -64,7 +64,7 @@ export abstract class CallRun {
 
   /** Ends the call at once with this reason, and the program that works for it. */
   stop(reason: unknown): void {
-    this.#end(endedCall(reason, this.effect));
+    this.#end(endedCall(reason, this.effect, this.#spends));
   }
 
   /** Runs the call. Throws GatewayError only. */
@@ -100,6 +100,12 @@ export abstract class CallRun {
   /** Aborts when the call is stopped; its reason is the error to end with. */
   protected get stopped(): AbortSignal {
     return this.#stop.signal;
+  }
+
+  /** The limit that the call's time goes to now. */
+  get #spends(): TimeLimit {
+    if (this.#program?.pid === undefined) return "connect";
+    return this.#firstOutputMs === undefined ? "read" : "idle";
   }
 
   /** What the call may have changed so far. */

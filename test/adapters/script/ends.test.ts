@@ -46,6 +46,22 @@ test.for([
   expect(await folder.lines("sentinel")).toEqual([]);
 });
 
+test.for([
+  ["read", "sleep 600"],
+  ["idle", "echo begun; sleep 600"],
+])("a deadline that passes says that the time went to `%s`", async ([phase = "", script = ""]) => {
+  await using folder = await testFolder();
+  await using tool = await opened(folder, script, "incremental");
+  const stop = new AbortController();
+  const events = invoke(tool, {}, { signal: stop.signal })[Symbol.asyncIterator]();
+  const first = events.next();
+  await pidsOf(folder, 1);
+  if (phase === "idle") await first;
+  const ended = phase === "idle" ? events.next() : first;
+  stop.abort(new GatewayError("CALL_DEADLINE_EXCEEDED", "time is up", { metadata: { limit: "tool" } }));
+  await expect(ended).rejects.toMatchObject({ effect: "unknown", metadata: { limit: "tool", phase } });
+});
+
 test("a process that holds the output open does not hang the call, and does not outlive it [S-D01]", async () => {
   await using folder = await testFolder();
   await using tool = await opened(folder, "sleep 600 & echo $! >> pids; echo done");
