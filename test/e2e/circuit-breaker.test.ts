@@ -128,6 +128,27 @@ test("200 callers of a dead upstream with retries are no storm, and once the cir
   expect(setting.requests.length).toBe(first);
 });
 
+test("calls that wait in line when the circuit opens do not reach the upstream [R-D01]", async () => {
+  const answer = Promise.withResolvers<void>();
+  const tool = { concurrency_limit: 2, circuit_breaker: { failure_threshold: 1, reset_timeout: "1h" } };
+  await using setting = await startOneTool(tool, (request, response, nth) => {
+    void answer.promise.then(() => down(request, response, nth));
+  });
+  const outcomes = together(setting, 20);
+  const { service } = setting.gateway.client;
+  await expect
+    .poll(async () => (await service.get({ name: "one" })).tool?.stateReason, { timeout: 20_000 })
+    .toContain("2 calls run and 18 wait");
+  answer.resolve();
+  expect(await outcomes).toEqual(
+    new Map([
+      ["UPSTREAM_STATUS", 2],
+      ["CIRCUIT_OPEN", 18],
+    ]),
+  );
+  expect(setting.requests).toHaveLength(2);
+});
+
 test("an upstream that slows down from a moment to forever gets fewer requests, not more [S2-118]", async () => {
   let slow = false;
   const tool = { timeout: { read: "300ms" }, retry: { max_retries: 3, backoff: "exponential", max_backoff: "30s" } };
