@@ -111,7 +111,9 @@ function hasMoreLines(text: string, limit: number): boolean {
 
 function badSigns(text: string): Finding[] {
   const findings: Finding[] = [];
-  for (const { 0: sign, index: offset } of text.matchAll(text.isWellFormed() ? BAD_SIGN : BAD_SIGN_OR_SURROGATE)) {
+  const bad = text.isWellFormed() ? BAD_SIGN : BAD_SIGN_OR_SURROGATE;
+  if (text.search(bad) < 0) return findings;
+  for (const { 0: sign, index: offset } of text.matchAll(bad)) {
     findings.push({ offset, message: badSign(sign) });
     if (findings.length === MAX_PROBLEMS) break;
   }

@@ -8,7 +8,7 @@ import { createDefaults, type Defaults } from "./schema/defaults.ts";
 import { violation } from "./schema/describe-error.ts";
 import { createMetaChecker } from "./schema/dialect.ts";
 import { rememberPatterns } from "./schema/linear-pattern.ts";
-import { type ReadTools, readSchema } from "./schema/read-schema.ts";
+import { type ReadTools, readSchema, schemaProblem } from "./schema/read-schema.ts";
 import { violationsOf } from "./schema/violations.ts";
 import { WorkLimitReached } from "./schema/work-meter.ts";
 
@@ -96,10 +96,7 @@ export function createSchemaChecker(options: { readonly maxCompiled: number }): 
   }
 
   return {
-    problem(schema) {
-      const outcome = readSchema(schema, tools);
-      return outcome.ok ? undefined : outcome.problem;
-    },
+    problem: (schema) => schemaProblem(schema, tools),
     check(schema, args) {
       const { validator, defaults } = compiledOf(schema);
       try {

@@ -11,20 +11,20 @@ import { readSchemaScalars } from "./schema-scalars.ts";
 export const PARAM_TYPES = ["string", "integer", "number", "boolean", "array", "object"] as const;
 
 /** Keys of a parameter that its JSON Schema takes over as they are, with the types they have an effect on. */
-const KEYWORDS: readonly (readonly [key: string, types: readonly string[]])[] = [
-  ["description", PARAM_TYPES],
-  ["enum", PARAM_TYPES],
-  ["default", PARAM_TYPES],
-  ["examples", PARAM_TYPES],
-  ["format", PARAM_TYPES],
-  ["pattern", ["string"]],
-  ["minLength", ["string"]],
-  ["maxLength", ["string"]],
-  ["contentEncoding", ["string"]],
-  ["minimum", ["integer", "number"]],
-  ["maximum", ["integer", "number"]],
-  ["items", ["array"]],
-  ["properties", ["object"]],
+const KEYWORDS: readonly { readonly key: string; readonly types: readonly string[] }[] = [
+  { key: "description", types: PARAM_TYPES },
+  { key: "enum", types: PARAM_TYPES },
+  { key: "default", types: PARAM_TYPES },
+  { key: "examples", types: PARAM_TYPES },
+  { key: "format", types: PARAM_TYPES },
+  { key: "pattern", types: ["string"] },
+  { key: "minLength", types: ["string"] },
+  { key: "maxLength", types: ["string"] },
+  { key: "contentEncoding", types: ["string"] },
+  { key: "minimum", types: ["integer", "number"] },
+  { key: "maximum", types: ["integer", "number"] },
+  { key: "items", types: ["array"] },
+  { key: "properties", types: ["object"] },
 ];
 
 /** A schema with what was found on the way. */
@@ -77,7 +77,7 @@ function paramSchema(param: JsonObject): JsonObject {
   const type = ownText(param, "type");
   const nullable = ownValue(param, "nullable") === true;
   const schema: Record<string, JsonValue> = { type: nullable ? [type, "null"] : type };
-  for (const [key] of KEYWORDS) {
+  for (const { key } of KEYWORDS) {
     const value = ownValue(param, key);
     if (value !== undefined) schema[key] = value;
   }
@@ -89,7 +89,7 @@ function paramSchema(param: JsonObject): JsonObject {
 /** Finds keys without effect on the parameter's type. */
 function addIdleKeys(issues: ConfigIssue[], param: JsonObject, pointer: string): void {
   const type = ownText(param, "type");
-  for (const [key, types] of KEYWORDS) {
+  for (const { key, types } of KEYWORDS) {
     if (!Object.hasOwn(param, key) || types.includes(type)) continue;
     const name = keyText(ownText(param, "name"));
     const message = `parameter ${name}: \`${key}\` has no effect on type ${type}: remove it`;

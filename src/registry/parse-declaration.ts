@@ -196,7 +196,12 @@ function ownKeys(adapter: Adapter): JsonObject {
 
 function pick(keys: JsonObject, adapter: Adapter): JsonObject {
   const own = ownKeys(adapter);
-  return Object.fromEntries(Object.entries(keys).filter(([name]) => Object.hasOwn(own, name)));
+  const picked: Record<string, JsonValue> = {};
+  for (const name of Object.keys(keys)) {
+    const value = keys[name];
+    if (value !== undefined && Object.hasOwn(own, name)) picked[name] = value;
+  }
+  return picked;
 }
 
 function effectClass({ hints }: DeclaredTool, readOnly: boolean, stepConfigs: Declaration["stepConfigs"]): EffectClass {

@@ -11,9 +11,9 @@ const MAX_EXAMPLES = 100;
 
 /** Pairs of keywords of which the first must not be over the second. */
 const RANGES = [
-  ["minimum", "maximum"],
-  ["minLength", "maxLength"],
-  ["minItems", "maxItems"],
+  { min: "minimum", max: "maximum" },
+  { min: "minLength", max: "maxLength" },
+  { min: "minItems", max: "maxItems" },
 ] as const;
 
 /**
@@ -52,12 +52,15 @@ function checkOwn(
 ): void {
   const preset = ownValue(schema, "default");
   if (preset !== undefined && !(preset === null && nullDefault)) add(["default"], misfit(preset, schema));
-  for (const [i, value] of (ownList(schema, "enum") ?? []).entries()) add(["enum", i], typeMisfit(value, schema));
+  ownList(schema, "enum")?.forEach((value, i) => add(["enum", i], typeMisfit(value, schema)));
   const constant = ownValue(schema, "const");
   if (constant !== undefined) add(["const"], typeMisfit(constant, schema));
-  const examples = ownList(schema, "examples") ?? [];
-  for (const [i, value] of examples.slice(0, MAX_EXAMPLES).entries()) add(["examples", i], misfit(value, schema));
-  for (const [min, max] of RANGES) add([min], emptyRange(ownValue(schema, min), ownValue(schema, max), max));
+  const examples = ownList(schema, "examples");
+  examples?.slice(0, MAX_EXAMPLES).forEach((value, i) => add(["examples", i], misfit(value, schema)));
+  for (const { min, max } of RANGES) {
+    const least = ownValue(schema, min);
+    if (least !== undefined) add([min], emptyRange(least, ownValue(schema, max), max));
+  }
 }
 
 function emptyRange(least: JsonValue | undefined, most: JsonValue | undefined, max: string): string | undefined {

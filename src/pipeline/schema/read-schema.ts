@@ -1,4 +1,5 @@
 import {
+  isJsonArray,
   isJsonObject,
   type JsonObject,
   type JsonValue,
@@ -12,6 +13,7 @@ import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
 import { DEFS, KEYWORDS, type KeywordShape } from "./keywords.ts";
 import type { CompilePattern, LinearPattern } from "./linear-pattern.ts";
+import { isPlainSchema } from "./plain-schema.ts";
 import { RefResolver } from "./ref-resolver.ts";
 import { SchemaRefused, tooComplex } from "./schema-refused.ts";
 
@@ -88,25 +90,61 @@ function refuse(problem: string): SchemaOutcome {
   return { ok: false, problem: oneLine(problem) };
 }
 
+/**
+ * What is wrong with a schema, by the same checks; `undefined` where it can be read. Most schemas of thousands are so
+ * simple that nothing is left to be found out by reading them.
+ */
+export function schemaProblem(schema: JsonObject, tools: ReadTools): string | undefined {
+  if (isSimple(schema)) return undefined;
+  const outcome = readSchema(schema, tools);
+  return outcome.ok ? undefined : outcome.problem;
+}
+
+/** Keywords that reading looks into further than the meta-schema does. */
+const LOOKED_INTO: ReadonlySet<string> = new Set(["pattern", "not", "allOf", "anyOf", "oneOf"]);
+
+function isSimple(schema: JsonObject): boolean {
+  try {
+    const { values, keys } = measure(schema);
+    return values <= MAX_SCHEMAS && !keys && isPlainSchema(schema);
+  } catch (error) {
+    if (error instanceof SchemaRefused) return false;
+    throw error;
+  }
+}
+
+/** What a schema holds. */
+interface Measures {
+  values: number;
+  /** Whether some key, be it a keyword or a name, is one of {@link LOOKED_INTO}. */
+  keys: boolean;
+}
+
 /** Bounds the schema before anything looks at it closely. */
-function measure(schema: JsonObject): void {
+function measure(schema: JsonObject): Measures {
+  const measures = { values: 0, keys: false };
   let text = 0;
-  let values = 0;
   let properties = 0;
   const visit = (value: JsonValue, depth: number): void => {
     if (depth > MAX_NESTING) throw tooComplex(`nested deeper than ${MAX_NESTING} levels`);
-    if (++values > MAX_VALUES) throw tooComplex(`more than ${MAX_VALUES} values`);
+    if (++measures.values > MAX_VALUES) throw tooComplex(`more than ${MAX_VALUES} values`);
     text += typeof value === "string" ? value.length + 3 : 6;
     if (text > MAX_TEXT) throw tooComplex(`more than ${MAX_TEXT} characters`);
-    if (typeof value !== "object" || value === null) return;
-    for (const [key, item] of Object.entries(value)) {
-      if (!Array.isArray(value)) text += key.length + 3;
+    if (isJsonArray(value)) for (const item of value) visit(item, depth + 1);
+    else if (isJsonObject(value)) members(value, depth);
+  };
+  const members = (object: JsonObject, depth: number): void => {
+    for (const key of Object.keys(object)) {
+      const item = object[key] ?? null;
+      text += key.length + 3;
+      if (LOOKED_INTO.has(key)) measures.keys = true;
       if (key === "properties" && isJsonObject(item)) properties += Object.keys(item).length;
       if (properties > MAX_PROPERTIES) throw tooComplex(`more than ${MAX_PROPERTIES} properties`);
       visit(item, depth + 1);
     }
   };
   visit(schema, 1);
+  return measures;
 }
 
 /** Where the reader is. */
