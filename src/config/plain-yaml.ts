@@ -2,9 +2,6 @@ import type { JsonValue } from "../core/json.ts";
 import type { SourceMember, SourceNode } from "./source-document.ts";
 import { listNode, mappingNode, scalarNode } from "./source-document.ts";
 
-/** Most keys of one mapping that are read here. */
-const MAX_MEMBERS = 5_000;
-
 /** Most values that are read here: a document that holds more is not read at all. */
 const MAX_VALUES = 20_000;
 
@@ -99,7 +96,7 @@ function readMapping(cursor: Cursor, indent: number): SourceNode | undefined {
   do {
     const keyOffset = cursor.at;
     const name = takeKey(cursor);
-    if (name === undefined || members.has(name) || members.size === MAX_MEMBERS || !enter(cursor)) return undefined;
+    if (name === undefined || members.has(name) || !enter(cursor)) return undefined;
     const node = readMember(cursor, indent);
     cursor.depth--;
     if (node === undefined) return undefined;
