@@ -94,7 +94,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const means = { clock, logger, secrets, store, parse, compose, steps };
-  const registry = createToolRegistry({ ...means, tools: config.tools, tellsDenied: () => settings.tellsDenied });
+  const { codeRoles: code, hostRoles: hosts } = config.registration;
+  const tellsDenied = (): boolean => settings.tellsDenied;
+  const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
   const kept = keepCalls(config, { clock, logger });
   const shared = { registry, kept, clock, logger, authenticate: identity.authenticate };
   const door = createFrontDoor({
@@ -133,7 +135,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
 type PortSettings = Pick<
   FrontDoorOptions,
-  "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins"
+  "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins" | "registrationRoles"
 >;
 
 /** Tells callers apart. @throws GatewayError where a file that this takes cannot be used. */
@@ -212,7 +214,7 @@ function keepCalls(
 
 /** What the configuration says of the port. */
 function portSettings(config: GatewayConfig): PortSettings {
-  const { listen, tls, limits, keepalive, shutdown, reflection, cors } = config;
+  const { listen, tls, limits, keepalive, shutdown, reflection, cors, registration } = config;
   return {
     listen,
     ...(tls === undefined ? {} : { tls }),
@@ -221,6 +223,7 @@ function portSettings(config: GatewayConfig): PortSettings {
     drainMs: shutdown.drainMs,
     reflection,
     allowedOrigins: cors.allowedOrigins,
+    registrationRoles: registration.roles,
   };
 }
 

@@ -1,4 +1,16 @@
+import type { JsonObject } from "../core/json.ts";
 import type { Setting } from "./setting.ts";
+
+/** Roles by name. */
+export const ROLES_SCHEMA: JsonObject = {
+  type: "array",
+  maxItems: 100,
+  items: {
+    type: "string",
+    pattern: "^[A-Za-z0-9_.:/@-]{1,128}$",
+    patternErrorMessage: "expected a role such as `admin`",
+  },
+};
 
 /** A role: a word as identity providers and key files have them. */
 const ROLE_PATTERN = "^(?:\\*|[A-Za-z0-9_.:/@-]{1,128})$";

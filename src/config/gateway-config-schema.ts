@@ -6,6 +6,7 @@ import { ACCESS_SETTINGS } from "./access-settings.ts";
 import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
+import { REGISTRATION_ROLES } from "./registration-roles.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { SIZE_SCHEMA } from "./sizes.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
@@ -214,6 +215,18 @@ export const SETTINGS = {
       description: "Most streams at a time that can be resumed; what is streamed beyond that cannot.",
     },
     standard: 1_000,
+  },
+  ...REGISTRATION_ROLES,
+  "registration.secrets": {
+    schema: {
+      type: "array",
+      maxItems: 1_000,
+      items: { type: "string", minLength: 1 },
+      description:
+        "Secrets that tools registered over the wire may use, by their references; a `*` at the end stands for any rest. In a file of the watched folder every secret can be used.",
+      examples: [["ORDER_*"]],
+    },
+    standard: [],
   },
   "registration.scripts": {
     schema: {

@@ -24,6 +24,7 @@ import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
+import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
@@ -79,7 +80,9 @@ export interface GatewayConfig {
     readonly privateAddresses: PrivateReach;
     /** Whether scripts can be registered over the wire. Default false. */
     readonly scripts: boolean;
-  };
+    /** Secrets that registrations may use. Default: none. */
+    readonly secrets: readonly string[];
+  } & RegistrationRoles;
   readonly limits: {
     /** Largest request message. Default 4 MiB. */
     readonly requestBytes: number;
@@ -250,6 +253,8 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     registration: {
       privateAddresses: reachOf(text("registration.private_addresses")),
       scripts: text("registration.scripts") === "allow",
+      secrets: texts("registration.secrets"),
+      ...readRegistrationRoles(values),
     },
     limits: {
       requestBytes: number("limits.request_bytes"),

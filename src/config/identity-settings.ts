@@ -4,6 +4,7 @@ import { DURATION_SCHEMA, parseDuration } from "../core/durations.ts";
 import type { CertificateNameType, CertificateRule, IdentitySettings, JwtIssuer } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, ownValue } from "../core/json.ts";
+import { ROLES_SCHEMA } from "./access-settings.ts";
 import { isLoopbackHost } from "./listen-address.ts";
 import { ownObject, ownText } from "./own-values.ts";
 import type { Setting } from "./setting.ts";
@@ -13,15 +14,7 @@ const ALGORITHMS = "RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA 
 
 const CERTIFICATE_NAMES: readonly CertificateNameType[] = ["uri", "dns", "email", "common_name"];
 
-const ROLES: JsonObject = {
-  type: "array",
-  maxItems: 100,
-  items: {
-    type: "string",
-    pattern: "^[A-Za-z0-9_.:/@-]{1,128}$",
-    patternErrorMessage: "expected a role such as `admin`",
-  },
-};
+const ROLES = ROLES_SCHEMA;
 
 const HEADER_NAME: JsonObject = {
   type: "string",

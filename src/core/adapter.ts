@@ -64,6 +64,8 @@ export type Configured<C> =
       readonly upstream: string;
       /** What runs a program of the gateway's machine, such as `type: script`. Absent: nothing. */
       readonly runsProgram?: string;
+      /** References of all secrets it can use. Absent: none. */
+      readonly secretRefs?: readonly string[];
     }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 

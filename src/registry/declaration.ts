@@ -18,6 +18,8 @@ export interface Declaration {
   readonly config: unknown;
   /** What of it runs a program of the gateway's machine. */
   readonly runsProgram?: string;
+  /** References of all secrets it can use. Absent: none. */
+  readonly secretRefs?: readonly string[];
   readonly rules: ResultRules;
   readonly policy: ToolPolicy;
   /** Values of the keys that belong to pipeline steps, by step name. */

@@ -36,6 +36,7 @@ export class LoadedDeclaration implements Declaration {
   readonly notes: Declaration["notes"];
   readonly runsProgram?: string;
   readonly server: Declaration["server"];
+  readonly secretRefs?: readonly string[];
   readonly #from: LoadedFrom;
   #contractDigest: string | undefined;
   #digest: string | undefined;
@@ -51,6 +52,7 @@ export class LoadedDeclaration implements Declaration {
     this.notes = parts.notes;
     if (parts.runsProgram !== undefined) this.runsProgram = parts.runsProgram;
     this.server = parts.server;
+    if (parts.secretRefs !== undefined) this.secretRefs = parts.secretRefs;
     this.#from = from;
   }
 

@@ -76,7 +76,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   const stepConfigs = stepConfigsOf(keys, grammar);
   const effects = effectClass(tool, configured.readOnly, stepConfigs);
-  const { config, upstream, warnings, runsProgram } = configured;
+  const { config, upstream, warnings, runsProgram, secretRefs = [] } = configured;
   const found =
     adapter.offers === true
       ? serverOf(read, { ...common, own, settings, upstream }, adapter, options)
@@ -91,6 +91,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     adapter,
     config,
     ...(runsProgram === undefined ? {} : { runsProgram }),
+    ...(secretRefs.length === 0 ? {} : { secretRefs }),
     rules,
     policy: { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream },
     stepConfigs,

@@ -12,6 +12,7 @@ import { containFaults, MAX_DECLARATION_BYTES, type ParseDeclaration } from "./d
 import { KeyedLock } from "./keyed-lock.ts";
 import { Pacer } from "./pacer.ts";
 import { sourceProblem } from "./problems.ts";
+import { type RegistrarRoles, refuseOthers, refuseRegistrar } from "./registration-policy.ts";
 import {
   declarationInvalid,
   etagMismatch,
@@ -37,6 +38,8 @@ export interface RegistrationsDeps {
   readonly store: RegistrationStore;
   readonly table: ToolTable;
   readonly parse: ParseDeclaration;
+  /** Who may register what is more than a tool of a known host. Default: who may register at all. */
+  readonly registrars?: RegistrarRoles;
 }
 
 /**
@@ -108,6 +111,10 @@ export class Registrations implements AsyncDisposable {
   async register(options: RegisterOptions, principal: Principal, signal: AbortSignal): Promise<RegisterOutcome> {
     signal.throwIfAborted();
     const declaration = this.#read(options);
+    const { registrars, table } = this.#deps;
+    if (registrars !== undefined) {
+      refuseRegistrar(declaration, principal, registrars, (upstream) => table.declaresUpstream(upstream));
+    }
     const registering = this.#locks.run(declaration.tool.name, () =>
       this.#register(declaration, options, principal, signal),
     );
@@ -136,6 +143,7 @@ export class Registrations implements AsyncDisposable {
         if (allowMissing) return table.log.head;
         throw toolNotFound(name, seen);
       }
+      refuseOthers(name, registration.principal, principal);
       this.#checkEtag(name, etag);
       await this.#deps.store.remove(name);
       await this.#drop(registration, "unregistered");
@@ -177,6 +185,7 @@ export class Registrations implements AsyncDisposable {
     const { table } = this.#deps;
     const { name } = declaration.tool;
     this.#checkConditions(name, options);
+    refuseOthers(name, this.#kept.get(name)?.principal, principal);
     const registration = this.#registrationOf(declaration, options, principal);
     const warnings = declaration.notes.map((note) => positioned(note.line, note.column, note.message));
     if (options.validateOnly) {

@@ -24,6 +24,7 @@ import { diagnose } from "./diagnose.ts";
 import { explainOffered } from "./explain-server.ts";
 import { FolderSource } from "./folder-source.ts";
 import type { ComposeTool, StandingStep } from "./open-tool.ts";
+import type { RegistrarRoles } from "./registration-policy.ts";
 import { Registrations } from "./registrations.ts";
 import { serverIsNoTool, toolDenied, toolDisabled, toolNotFound } from "./registry-errors.ts";
 import { RolesSeen } from "./roles-seen.ts";
@@ -46,6 +47,8 @@ export interface RegistryDeps {
   readonly compose: ComposeTool;
   /** The pipeline's steps, for what they know of tools between calls. Default none. */
   readonly steps?: readonly StandingStep[];
+  /** Who may register what is more than a tool of a known host. Default: who may register at all. */
+  readonly registrars?: RegistrarRoles;
   /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default: it is not. */
   readonly tellsDenied?: () => boolean;
 }

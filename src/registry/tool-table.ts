@@ -95,6 +95,13 @@ export class ToolTable {
     return this.#claims.first(name);
   }
 
+  /** Whether a tool of a file reaches what has this identity. */
+  declaresUpstream(upstream: string): boolean {
+    return this.#snapshot.tools.some(
+      ({ claim }) => claim.declaration.policy.upstream === upstream && claim.source.startsWith("file:"),
+    );
+  }
+
   /** The alias of a tool; of a name without a tool, the one it would get. */
   aliasOf(name: string): string {
     return this.#aliases.aliasOf(name);

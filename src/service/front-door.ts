@@ -48,6 +48,8 @@ export interface FrontDoorOptions {
   readonly drainMs: number;
   /** Whether server reflection is served. */
   readonly reflection: boolean;
+  /** Of which a caller needs one to register tools. Default: the operator's. */
+  readonly registrationRoles?: readonly string[];
   /** Origins whose pages may call from a browser. Default: none. */
   readonly allowedOrigins?: readonly string[];
   /** Where a connection's bounds differ from the defaults. */

@@ -7,7 +7,6 @@ import {
   type UnregisterRequest,
   type UnregisterResponseSchema,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { OPERATOR_ROLE } from "../core/principal.ts";
 import type { RegisterOutcome, ToolRegistry } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import { decodeEtag, decodeRegister } from "../wire/registry-codec.ts";
@@ -22,6 +21,8 @@ export interface RegisterDeps {
   readonly registry: ToolRegistry;
   readonly tools: ToolCodec;
   readonly requestIds: RequestIds<RegisterOutcome>;
+  /** Of which a caller needs one to register and unregister tools. */
+  readonly registrationRoles: readonly string[];
   /** Aborts when the gateway has stopped. */
   readonly lifetime: AbortSignal;
 }
@@ -35,9 +36,9 @@ export interface RegisterDeps {
 export async function registerTool(
   request: RegisterRequest,
   rpc: Rpc,
-  { registry, tools, requestIds, lifetime }: RegisterDeps,
+  { registry, tools, requestIds, lifetime, registrationRoles }: RegisterDeps,
 ): Promise<MessageInitShape<typeof RegisterResponseSchema>> {
-  requireRole(rpc.principal, [OPERATOR_ROLE], "register tools");
+  requireRole(rpc.principal, registrationRoles, "register tools");
   const options = decodeRegister(request);
   const { requestId } = request;
   const signal = requestId === "" ? rpc.signal : lifetime;
@@ -57,9 +58,9 @@ export async function registerTool(
 export async function unregisterTool(
   request: UnregisterRequest,
   rpc: Rpc,
-  { registry }: Pick<RegisterDeps, "registry">,
+  { registry, registrationRoles }: Pick<RegisterDeps, "registry" | "registrationRoles">,
 ): Promise<MessageInitShape<typeof UnregisterResponseSchema>> {
-  requireRole(rpc.principal, [OPERATOR_ROLE], "unregister tools");
+  requireRole(rpc.principal, registrationRoles, "unregister tools");
   const options = {
     name: requiredName("name", request.name),
     etag: decodeEtag(request.etag),

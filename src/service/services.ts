@@ -5,6 +5,7 @@ import { Health } from "../../gen/health/v1/health_pb.ts";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import type { Logger } from "../core/logger.ts";
+import { OPERATOR_ROLE } from "../core/principal.ts";
 import { createToolCodec } from "../wire/tool-codec.ts";
 import { createCallIds } from "./call-ids.ts";
 import { createHealthService, type ServingState } from "./health.ts";
@@ -23,6 +24,8 @@ export interface ServicesDeps extends OperatorDeps {
   /** Aborts when the gateway has stopped. */
   readonly lifetime: AbortSignal;
   readonly limits: { readonly deadlineMs: number };
+  /** Of which a caller needs one to register tools. Default: the operator's. */
+  readonly registrationRoles?: readonly string[];
   readonly reflection: boolean;
   readonly kept: KeptCalls;
 }
@@ -41,6 +44,7 @@ export function registerServices(router: ServiceRouter, deps: ServicesDeps): voi
     maxDeadlineMs: deps.limits.deadlineMs,
     nextCallId: createCallIds(),
     tools: createToolCodec(),
+    registrationRoles: deps.registrationRoles ?? [OPERATOR_ROLE],
     requestIds: new RequestIds(clock),
     turns: new Turns(clock),
   });

@@ -91,8 +91,20 @@ beforeAll(async () => {
     `name: log\ndescription: 跟踪日志 follow the log\ntype: http\nmethod: GET\ndelivery: incremental\n` +
       `endpoint: http://127.0.0.1:${upstream.port}/log\n`,
   );
+  const config = join(folder, "gateway.yaml");
+  await writeFile(config, "registration: { secrets: [ORDER_API_TOKEN] }\n");
   gateway = startToolgate(
-    ["serve", "--tools", join(folder, "tools"), "--state", join(folder, "state"), "--listen", "127.0.0.1:0"],
+    [
+      "serve",
+      "--config",
+      config,
+      "--tools",
+      join(folder, "tools"),
+      "--state",
+      join(folder, "state"),
+      "--listen",
+      "127.0.0.1:0",
+    ],
     { env: { ORDER_API_TOKEN: "sk-xxx-yyy", HOME: folder } },
   );
   const [, port] = await gateway.output("stderr", /"url":"http:\/\/127\.0\.0\.1:(\d+)"/);

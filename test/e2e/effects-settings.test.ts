@@ -146,6 +146,14 @@ async function listed(url: string, headers: Readonly<Record<string, string>> = {
   return tools;
 }
 
+/** What comes of registering a tool of a host that nobody declares, and one of a host that is known. */
+async function registerTwo({ client }: OpenGateway): Promise<unknown> {
+  const tools = [tool("strange", { endpoint: "http://127.0.0.1:9/" }), tool("known")];
+  const register = (value: string): Promise<unknown> =>
+    client.service.register({ declaration: { case: "declarationJson", value } }).then(() => "taken", reasonOf);
+  return Promise.all(tools.map(register));
+}
+
 /** The word for why a caller with these headers is refused. */
 async function whyRefused({ url }: OpenGateway, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
   const transport = createConnectTransport({ baseUrl: url, httpVersion: "1.1" });
@@ -627,6 +635,39 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       return wholeStream(client, { resume: { callId, afterSequence: 0n } }).then(() => "resumed", reasonOf);
     });
     expect(await Promise.all(seen)).toEqual(["RESUME_EXPIRED", "resumed"]);
+  },
+  "registration.roles": {
+    values: [["operator"], ["others"]],
+    see: registerTwo,
+    seen: [
+      ["taken", "taken"],
+      ["PERMISSION_DENIED", "PERMISSION_DENIED"],
+    ],
+  },
+  "registration.host_roles": {
+    values: [["operator"], ["others"]],
+    see: registerTwo,
+    seen: [
+      ["taken", "taken"],
+      ["PERMISSION_DENIED", "taken"],
+    ],
+  },
+  async "registration.code_roles"(open) {
+    const register = async (roles: readonly string[]): Promise<unknown> => {
+      const { client } = await open({ settings: { registration: { scripts: "allow", code_roles: roles } } });
+      const declaration = { case: "declarationJson", value: script("echo", { command: "echo" }) } as const;
+      return client.service.register({ declaration }).then(() => "taken", reasonOf);
+    };
+    expect([await register(["operator"]), await register(["others"])]).toEqual(["taken", "PERMISSION_DENIED"]);
+  },
+  "registration.secrets": {
+    values: [[], ["OLD_*"], ["OLD_TOKEN"], ["OLD"]],
+    async see({ client }) {
+      const value = tool("registered", { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN" } });
+      const declaration = { case: "declarationJson", value } as const;
+      return client.service.register({ declaration }).then(() => "taken", reasonOf);
+    },
+    seen: ["DECLARATION_INVALID", "taken", "taken", "DECLARATION_INVALID"],
   },
   "registration.scripts": {
     values: ["refuse", "allow"],

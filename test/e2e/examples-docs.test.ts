@@ -22,7 +22,10 @@ let client: GatewayClient;
 
 beforeAll(async () => {
   // Some examples lead to private addresses, which registrations may not name unless they are let.
-  const config = gatewaySettings(page).replace("registration: { ", "registration: { private_addresses: all, ");
+  const config = gatewaySettings(page).replace(
+    "registration: { ",
+    "registration: { private_addresses: all, secrets: ['*'], ",
+  );
   const gateway = running.use(await startGateway({ tools: {}, config }));
   client = running.use(createGatewayClient(gateway.port));
 }, START_TIMEOUT_MS);

@@ -152,7 +152,7 @@ test("a changed rule shows to each watcher as what it is for that watcher, and t
   expect(registry.list(nobody).revision).toBe(before.get(nobody));
   await registry.unregister(
     { name: "tool", etag: undefined, allowMissing: false },
-    { id: "o", roles: ["sales"] },
+    { id: "o", roles: ["sales", "operator"] },
     OPEN_END,
   );
   expect(await changes(ops)).toEqual(["-tool"]);

@@ -111,6 +111,7 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
     maxDeadlineMs: 3_600_000,
     nextCallId: () => `c${calls++}`,
     tools: createToolCodec(),
+    registrationRoles: ["operator"],
     requestIds: new RequestIds(clock),
     // Work takes no time here, so nobody has to make room for others.
     turns: new Turns({ ...clock, monotonicMs: () => 0 }),

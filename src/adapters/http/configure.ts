@@ -16,6 +16,7 @@ import type { HeaderTemplate, HttpConfig } from "./http-config.ts";
 import { literalCredentialNotes, literalCredentials } from "./literal-credentials.ts";
 import { poolLimits } from "./pool-limits.ts";
 import { MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
+import { secretRefsOf } from "./secret-use.ts";
 import {
   compileEndpoint,
   compileQueryValue,
@@ -83,7 +84,8 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     literals: literals.map(({ value }) => value),
     declared: keys,
   };
-  return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin };
+  const secretRefs = secretRefsOf(config);
+  return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin, secretRefs };
 }
 
 /** Thousands of tools have the same nothing. */

@@ -8,6 +8,7 @@ import { PROTOCOLS, STARTS } from "./config-schema.ts";
 import { configureRemote } from "./configure-remote.ts";
 import { McpChecker } from "./mcp-checker.ts";
 import type { McpConfig, NamedValue, ProgramTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
+import { secretRefsOf } from "./mcp-config.ts";
 import { namedValues } from "./value-template.ts";
 
 /** What MCP servers take from the gateway. */
@@ -57,6 +58,7 @@ export function configureMcp(
     warnings,
     readOnly,
     upstream,
+    secretRefs: secretRefsOf(config),
     ...(target.kind === "program" ? { runsProgram: "an MCP server with `command`" } : {}),
   };
 }

@@ -8,7 +8,7 @@ import { type EnvironmentEntry, inheritedEntries } from "../shared/launcher/inhe
 import { allowsNull } from "../shared/param-schema.ts";
 import { TemplateChecker, textOf } from "../shared/template-checker.ts";
 import { parseBraces, parseDollars, type TextTemplate } from "../shared/text-template.ts";
-import { RESERVED_VARIABLE } from "./environment.ts";
+import { RESERVED_VARIABLE, secretRefsOf } from "./environment.ts";
 import type { ArgumentGroup, CommandLine, InputTemplate, ScriptConfig, WorkerConfig } from "./script-config.ts";
 import { compileShell } from "./shell-command.ts";
 
@@ -69,6 +69,7 @@ export function configureScript(
     readOnly: config.readOnly,
     upstream: `script:${tool.name}`,
     runsProgram: "`type: script`",
+    secretRefs: secretRefsOf(config),
   };
 }
 
