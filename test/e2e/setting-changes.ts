@@ -122,6 +122,12 @@ export const CHANGES: readonly Change[] = [
     seen: { headers: { "x-key": "new-token-0123456789" } },
   },
   {
+    key: "auth.by_role",
+    before: { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN", by_role: { others: "NEW_TOKEN" } } },
+    after: { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN", by_role: { operator: "NEW_TOKEN" } } },
+    seen: { headers: { "x-key": "new-token-0123456789" } },
+  },
+  {
     key: "auth.prefix",
     before: { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN", prefix: "Old" } },
     after: { auth: { header_name: "X-Key", secret_ref: "OLD_TOKEN", prefix: "New" } },

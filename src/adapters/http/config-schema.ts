@@ -197,6 +197,15 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
             "use a header where the upstream takes one.",
         },
         secret_ref: { type: "string", minLength: 1, description: "Name of the environment variable that holds it." },
+        by_role: {
+          type: "object",
+          maxProperties: 100,
+          additionalProperties: { type: "string", minLength: 1 },
+          description:
+            "Names of other variables by role of the caller: the first role here that it has decides, and `secret_ref` " +
+            "is for all others.",
+          examples: [{ admin: "ORDER_ADMIN_TOKEN" }],
+        },
         prefix: {
           type: "string",
           description:

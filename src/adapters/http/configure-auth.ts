@@ -8,7 +8,9 @@ import type { SecretAuth } from "./http-config.ts";
 export function configureAuth(checker: DeclarationChecker): SecretAuth | undefined {
   const auth = ownValue(checker.keys, "auth");
   if (!isJsonObject(auth)) return undefined;
-  const secretRef = textOf(ownValue(auth, "secret_ref"));
+  const roles = ownValue(auth, "by_role");
+  const byRole = Object.entries(isJsonObject(roles) ? roles : {}).map(([role, name]) => [role, textOf(name)] as const);
+  const secret = { secretRef: textOf(ownValue(auth, "secret_ref")), byRole };
   const headerName = ownValue(auth, "header_name");
   const queryName = textOf(ownValue(auth, "query_name"));
   const prefix = textOf(ownValue(auth, "prefix"));
@@ -17,10 +19,10 @@ export function configureAuth(checker: DeclarationChecker): SecretAuth | undefin
   }
   if (headerName === undefined) {
     if (prefix !== "") checker.issue("/auth/prefix", "has no effect: it stands before the secret in a header");
-    return { place: "query", queryName, secretRef };
+    return { place: "query", queryName, ...secret };
   }
   checker.claimHeader("/auth/header_name", textOf(headerName), prefix);
-  return { place: "header", headerName: textOf(headerName), secretRef, prefix: spacedPrefix(prefix) };
+  return { place: "header", headerName: textOf(headerName), ...secret, prefix: spacedPrefix(prefix) };
 }
 
 /** Notes that the secret's query parameter is set, by nothing else. */

@@ -108,7 +108,11 @@ export class HttpCall {
   #assemble(): HttpRequest {
     if (this.#stopped !== undefined) throw this.#stopped;
     const { config, secrets } = this.#environment;
-    return assembleRequest(config, this.#call.arguments, { secrets, traceparent: this.#context.traceparent });
+    return assembleRequest(config, this.#call.arguments, {
+      secrets,
+      traceparent: this.#context.traceparent,
+      roles: this.#context.principal.roles,
+    });
   }
 
   async *#validated(request: HttpRequest): AsyncGenerator<UpstreamEvent, void, undefined> {

@@ -15,16 +15,24 @@ export interface HeaderTemplate {
   readonly parts: TextTemplate;
 }
 
+/** Which secret a caller's calls take: that of the first of these roles that it has, else the common one. */
+export interface SecretChoice {
+  readonly secretRef: string;
+  /** Role and reference, in the order they are declared. */
+  readonly byRole: readonly (readonly [role: string, secretRef: string])[];
+}
+
 /** Where the secret goes. */
-export type SecretAuth =
-  | {
-      readonly place: "header";
-      readonly headerName: string;
-      readonly secretRef: string;
-      /** Stands right before the secret; its space is in it. */
-      readonly prefix: string;
-    }
-  | { readonly place: "query"; readonly queryName: string; readonly secretRef: string };
+export type SecretAuth = SecretChoice &
+  (
+    | {
+        readonly place: "header";
+        readonly headerName: string;
+        /** Stands right before the secret; its space is in it. */
+        readonly prefix: string;
+      }
+    | { readonly place: "query"; readonly queryName: string }
+  );
 
 /** Names that stand in a signing template instead of parameters. */
 export const SIGNED_NAMES = ["method", "path", "query", "body", "timestamp", "nonce", "key_id"] as const;

@@ -88,10 +88,15 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
 }
 
 function explainAuth(auth: SecretAuth): readonly ExplainedSetting[] {
-  const secret = { key: "auth.secret_ref", value: auth.secretRef };
-  if (auth.place === "query") return [{ key: "auth.query_name", value: auth.queryName }, secret];
+  const byRole = Object.fromEntries(auth.byRole);
+  const secrets = [
+    { key: "auth.secret_ref", value: auth.secretRef },
+    ...(auth.byRole.length === 0 ? [] : [{ key: "auth.by_role", value: stringifyJson(byRole) }]),
+  ];
+  if (auth.place === "query") return [{ key: "auth.query_name", value: auth.queryName }, ...secrets];
   const header = { key: "auth.header_name", value: auth.headerName };
-  return auth.prefix === "" ? [header, secret] : [header, secret, { key: "auth.prefix", value: auth.prefix.trimEnd() }];
+  const prefix = auth.prefix === "" ? [] : [{ key: "auth.prefix", value: auth.prefix.trimEnd() }];
+  return [header, ...secrets, ...prefix];
 }
 
 function shownField(name: string, value: JsonValue): string {

@@ -8,6 +8,7 @@ import { fillText, namesIn, ValueRefused } from "../shared/text-template.ts";
 import type { HttpConfig, RequestBody } from "./http-config.ts";
 import { fillMultipart } from "./multipart-body.ts";
 import { checkLength, lengthOfAll, MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
+import { secretRefFor } from "./secret-use.ts";
 import type { RequestPayload } from "./streamed-body.ts";
 import { fillTextBody } from "./text-body.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";
@@ -29,6 +30,8 @@ export interface HttpRequest {
 export interface RequestSources {
   readonly secrets: SecretSource;
   readonly traceparent: string | undefined;
+  /** Of the caller. Default: none. */
+  readonly roles?: readonly string[];
 }
 
 /** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
@@ -49,7 +52,7 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
     } else if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
     if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
       headers.push("traceparent", sources.traceparent);
-    return { target, headers, body, ...placeSecret(config, sources.secrets, headers) };
+    return { target, headers, body, ...placeSecret(config, sources, headers) };
   } catch (error) {
     if (!(error instanceof ValueRefused)) throw error;
     const text = `${config.tool.name}: argument \`${error.param}\` ${error.message}; the upstream was not reached`;
@@ -155,18 +158,19 @@ export function sentTarget({ target, secretPair }: HttpRequest): string {
 /** Puts the secret where it goes. Resolved at each request, so that a changed secret is in force at once. */
 function placeSecret(
   { auth, tool, literals }: HttpConfig,
-  secrets: SecretSource,
+  { secrets, roles = [] }: RequestSources,
   headers: string[],
 ): Pick<HttpRequest, "secretPair" | "masked"> {
   if (auth === undefined) return { secretPair: undefined, masked: literals };
-  const secret = secretValue(tool.name, auth.secretRef, secrets);
+  const secretRef = secretRefFor(auth, roles);
+  const secret = secretValue(tool.name, secretRef, secrets);
   const masked = [...literals, secret];
   if (auth.place === "query") {
     return { secretPair: `${encodePlain(auth.queryName)}=${encodePlain(secret)}`, masked };
   }
   if (holdsControl(secret)) {
     const why = "holds a line break or control character, which no header can carry";
-    throw unusableSecret(tool.name, auth.secretRef, why);
+    throw unusableSecret(tool.name, secretRef, why);
   }
   headers.push(auth.headerName, headerBytes(auth.prefix + secret));
   return { secretPair: undefined, masked };
