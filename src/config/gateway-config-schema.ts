@@ -2,6 +2,7 @@ import { DURATION_SCHEMA } from "../core/durations.ts";
 import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
+import { TRUNCATIONS } from "../core/shaper.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
 import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
@@ -110,6 +111,13 @@ export const SETTINGS = {
       minimum: 1,
       maximum: 1_000_000,
       description: "For tools that do not set `result.max_length`, in characters; built in: 700000.",
+    },
+  },
+  "defaults.result.truncation": {
+    schema: {
+      enum: TRUNCATIONS,
+      description:
+        "What is kept of a result that is too long, for conclusive tools that do not set `result.truncation`; built in: head.",
     },
   },
   "defaults.pool.max_connections": count(

@@ -7,6 +7,7 @@ import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
+import { type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
@@ -65,7 +66,7 @@ export interface GatewayConfig {
       readonly idleMs?: number;
       readonly totalMs?: number;
     };
-    readonly result: { readonly maxLength?: number };
+    readonly result: { readonly maxLength?: number; readonly truncation?: ResultRules["truncation"] };
     /** By dotted key, durations in milliseconds; what the file does not set is absent. */
     readonly policies: ReadonlyMap<PolicyKey | AccessKey, JsonValue>;
     /** Connections to one origin; kept open for later calls for 4 s where the file does not say. */
@@ -291,6 +292,11 @@ function reachOf(word: string): PrivateReach {
   return word === "none" || word === "all" ? word : "loopback";
 }
 
+function truncationOf(value: JsonValue | undefined): GatewayConfig["defaults"]["result"] {
+  const truncation = TRUNCATIONS.find((mode) => mode === value);
+  return truncation === undefined ? {} : { truncation };
+}
+
 /** Stand in where a declaration is silent; what the file does not set is absent. */
 function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
   const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
@@ -304,7 +310,10 @@ function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
       ...given("idleMs", "defaults.timeout.idle"),
       ...given("totalMs", "defaults.timeout.total"),
     },
-    result: given("maxLength", "defaults.result.max_length"),
+    result: {
+      ...given("maxLength", "defaults.result.max_length"),
+      ...truncationOf(values.get("defaults.result.truncation")),
+    },
     policies: new Map(
       settingKeys<PolicyKey | AccessKey>({ ...POLICY_SETTINGS, ...ACCESS_SETTINGS }).flatMap((key) => {
         const value = values.get(`defaults.${key}`);

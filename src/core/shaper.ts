@@ -1,22 +1,47 @@
 import type { ToolCall, ToolEvent, TruncationMode, UpstreamEvent } from "./call.ts";
-import type { JsonValue } from "./json.ts";
+import type { JsonObject, JsonValue } from "./json.ts";
 
 /** What a result is read as. `auto`: JSON where the answer says so. */
 export type ResultFormat = "auto" | "json" | "text";
+
+/** What becomes of a result that is too long. */
+export const TRUNCATIONS = ["head", "tail", "head_tail", "error", "summary"] as const satisfies readonly (
+  | TruncationMode
+  | "error"
+)[];
 
 /** The `result:` block of a declaration, defaults filled in. */
 export interface ResultRules {
   readonly format: ResultFormat;
   /** Dotted path of the field that tells success. Absent: the upstream's status alone decides. */
   readonly successField: string | undefined;
-  /** Compared by JSON equality: `0` is not `"0"`. */
+  /** Compared by JSON equality: `0` is not `"0"`, unless `loose`. */
   readonly successValue: JsonValue;
+  /** Compare scalars by their text: `0` is `"0"`. Absent: no. */
+  readonly loose?: boolean | undefined;
+  /** Dotted path of the upstream's words about what went wrong; without a success field, what stands there is a failure. */
+  readonly errorField?: string | undefined;
   /** Dotted path of the payload. Absent: the whole answer. */
   readonly dataField: string | undefined;
+  /** Which fields of the payload are given. Absent: all as they are. */
+  readonly fields?: FieldRules | undefined;
+  /** Text the payload is filled into. Absent: it is given as it is. */
+  readonly template?: string | undefined;
   /** Most characters (Unicode code points) of the text, the mark included; infinite: no limit. */
   readonly maxLength: number;
+  /** Most tokens of the text, estimated. Absent: no limit but `maxLength`. */
+  readonly maxTokens?: number | undefined;
   /** `error`: an over-long result is a failure. */
   readonly truncation: TruncationMode | "error";
+}
+
+/** Which fields a result has. Names are dotted; lists are gone through. */
+export interface FieldRules {
+  /** These alone. Absent: all. */
+  readonly keep?: readonly string[] | undefined;
+  readonly drop?: readonly string[] | undefined;
+  /** New names by dotted old ones. */
+  readonly rename?: JsonObject | undefined;
 }
 
 /** Makes a model-fit result. Two event types make a result that was not shaped and redacted a compile error. */

@@ -52,6 +52,7 @@ export function readCommon(document: SourceDocument, kind: ToolKind, options: Pa
   const result = parseResultRules(ownObject(keys, "result"), {
     delivery: tool.delivery,
     defaultMaxLength: defaults.maxLength,
+    defaultTruncation: defaults.truncation,
   });
   const timeouts = grammar.standards.timeouts(ownObject(keys, "timeout"), tool, defaults);
   const policies = grammar.standards.policies(keys, defaults);
@@ -97,6 +98,10 @@ function resultIssues({ rules, issues }: ParsedResultRules, { delivery }: Declar
   const fields = [
     ["success_field", rules.successField],
     ["data_field", rules.dataField],
+    ["error_field", rules.errorField],
+    ["fields", rules.fields],
+    ["template", rules.template],
+    ["max_tokens", rules.maxTokens],
   ] as const;
   const early = fields.flatMap(([key, field]): ConfigIssue[] => {
     if (delivery !== "incremental" || field === undefined) return [];

@@ -92,6 +92,7 @@ export interface DeclarationDefaults {
   readonly idleMs?: number;
   readonly totalMs?: number;
   readonly maxLength?: number;
+  readonly truncation?: ResultRules["truncation"];
   /** Most bytes of one conclusive answer. */
   readonly maxResponseBytes: number;
   /** Connections to one origin. */

@@ -1,7 +1,8 @@
 import { hash } from "node:crypto";
 import { accessKey } from "../core/access.ts";
 import type { AdapterSettings } from "../core/adapter.ts";
-import { canonicalJson, type JsonObject } from "../core/json.ts";
+import { canonicalJson, type JsonObject, type JsonValue } from "../core/json.ts";
+import type { ResultRules } from "../core/shaper.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
 
@@ -43,7 +44,7 @@ export function declarationDigestOf(
     contractDigest,
     tool: { title, kind, labels, delivery, enabled },
     own,
-    rules: { ...rules, successField: rules.successField ?? null, dataField: rules.dataField ?? null },
+    rules: { successField: null, dataField: null, ...declaredOnly(rules) },
     policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
     ...(policy.access === undefined ? {} : { access: accessKey(policy.access) }),
     policies: facts,
@@ -68,5 +69,14 @@ export function upstreamDigestOf(parts: {
     "sha256",
     canonicalJson({ own, name, timeouts: { ...timeouts }, maxResponseBytes, format, pool: { ...pool }, reach }),
     "hex",
+  );
+}
+
+/** The rules that are there. */
+function declaredOnly({ fields, ...rules }: ResultRules): JsonObject {
+  const { keep, drop, rename } = fields ?? {};
+  const all = { ...rules, keep, drop, rename };
+  return Object.fromEntries(
+    Object.entries(all).filter((entry): entry is [string, JsonValue] => entry[1] !== undefined),
   );
 }

@@ -132,8 +132,9 @@ function adapterOrigin(key: string, place: OriginParts): string {
 
 function resultOrigin(key: string, place: OriginParts): string {
   const declared = declaredOrigin(key, place);
-  const preset = key === "result.max_length" && place.defaults.maxLength !== undefined;
-  return declared === "default" && preset ? gatewayOrigin("defaults.result.max_length", place) : declared;
+  const { maxLength, truncation } = place.defaults;
+  const preset = key === "result.max_length" ? maxLength : key === "result.truncation" ? truncation : undefined;
+  return declared === "default" && preset !== undefined ? gatewayOrigin(`defaults.${key}`, place) : declared;
 }
 
 function gatewayOrigin(key: string | undefined, { origins }: OriginParts): string {

@@ -49,7 +49,8 @@ function lintResult(rules: ResultRules, document: SourceDocument): ConfigIssue[]
     const message = `\`result.success_value\`: ${inline(source)} is read as ${valueText(successValue)}: quote it if the answer holds text`;
     notes.push({ pointer, message });
   }
-  if (rules.successField === undefined || rules.dataField !== undefined) return notes;
+  const narrowed = rules.dataField ?? rules.template ?? rules.fields?.keep;
+  if (rules.successField === undefined || narrowed !== undefined) return notes;
   const message =
     "`result.success_field` is set without `data_field`: the model reads the whole answer, code and message included";
   return [...notes, { pointer: "/result/success_field", message }];

@@ -10,6 +10,7 @@ import type { ResultRules } from "../core/shaper.ts";
 import type { EffectClass } from "../core/step.ts";
 import { oneLine } from "../core/text.ts";
 import type { DeclaredTool } from "../core/tool.ts";
+import { looksInside } from "../shaping/result-rules.ts";
 import type { Declaration, DeclarationOutcome } from "./declaration.ts";
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import { type CommonParts, type ParseDeclarationOptions, readCommon, topKey } from "./declaration-parts.ts";
@@ -168,11 +169,10 @@ function settingsOf(
   { policy }: ResolvedTimeouts,
   { defaults, reach = "all" }: ParseDeclarationOptions,
 ): AdapterSettings {
-  const looksInside = rules.successField !== undefined || rules.dataField !== undefined;
   return {
     timeouts: policy.timeouts,
     maxResponseBytes: defaults.maxResponseBytes,
-    format: rules.format === "auto" && looksInside ? "json" : rules.format,
+    format: rules.format === "auto" && looksInside(rules) ? "json" : rules.format,
     pool: defaults.pool ?? {},
     reach,
   };

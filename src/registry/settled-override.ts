@@ -42,7 +42,8 @@ export function settleOverrides(
     inherited,
   );
   const delivery = ownValue(keys, "delivery") === "incremental" ? "incremental" : "conclusive";
-  const result = parseResultRules(ownObject(keys, "result"), { delivery, defaultMaxLength: defaults.maxLength });
+  const { maxLength: defaultMaxLength, truncation: defaultTruncation } = defaults;
+  const result = parseResultRules(ownObject(keys, "result"), { delivery, defaultMaxLength, defaultTruncation });
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, { delivery, kind: "mcp" }, defaults);
   const policies = resolvePolicies(keys, defaults);
   const ofResult = result.issues.map(({ pointer, message }) => ({ pointer: `/result${pointer}`, message }));

@@ -1,14 +1,14 @@
 import type { ContentPart, UpstreamResult } from "../core/call.ts";
 import { isJsonObject, type JsonValue, jsonEqual, ownValue, parseJson } from "../core/json.ts";
 import type { ResultRules } from "../core/shaper.ts";
+import { looksInside } from "./result-rules.ts";
 
 /**
- * Has a text count as the answer's JSON where the rules look into that (`format: json`, `success_field`, `data_field`),
+ * Has a text count as the answer's JSON where the rules look into that (`format: json`, a field, `fields`, `template`),
  * the upstream gave no other, and it is the only text.
  */
 export function createJsonOfText(rules: ResultRules): (result: UpstreamResult) => UpstreamResult {
-  const looksInside = rules.format === "json" || rules.successField !== undefined || rules.dataField !== undefined;
-  if (!looksInside) return (result) => result;
+  if (rules.format !== "json" && !looksInside(rules)) return (result) => result;
   return (result) => (result.value === undefined && result.failure === undefined ? withJsonOfText(result) : result);
 }
 

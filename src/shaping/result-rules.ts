@@ -1,8 +1,9 @@
 import type { ConfigIssue } from "../core/adapter.ts";
 import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../core/json.ts";
-import type { ResultFormat, ResultRules } from "../core/shaper.ts";
+import { type FieldRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { Delivery } from "../core/tool.ts";
 import { parseFieldPath } from "./field-path.ts";
+import { parseResultTemplate } from "./result-template.ts";
 
 /** Limit of a conclusive result where neither the declaration nor gateway.yaml sets one, in code points. */
 const DEFAULT_MAX_LENGTH = 700_000;
@@ -14,6 +15,16 @@ const PATH = "Dotted path, such as `data.items[0].id`; list indexes count from 0
 
 function notSupported(description: string): JsonObject {
   return { not: {}, "x-not-supported": true, description };
+}
+
+function names(description: string): JsonObject {
+  return {
+    type: "array",
+    minItems: 1,
+    maxItems: 200,
+    items: { type: "string", minLength: 1, maxLength: 500 },
+    description,
+  };
 }
 
 /** JSON Schema of the `result:` block of a declaration. */
@@ -51,18 +62,55 @@ export const RESULT_SCHEMA: JsonObject = {
         "Most characters (Unicode code points) of the result's text, the mark that says it was cut included. Default 700,000 for conclusive tools, which take at most 1,000,000; none for incremental ones, where it limits the whole stream.",
     },
     truncation: {
-      enum: ["head", "tail", "head_tail", "error", "summary"],
+      enum: TRUNCATIONS,
       default: "head",
       description:
         "What is kept of a longer result: its beginning, its end, both, or what says most of it (`summary`); `error`: it is a failure. Incremental tools take `head` and `error`.",
     },
-    error_field: notSupported("Field of the answer with the text of an error."),
-    fields: notSupported("Fields to keep."),
+    loose: {
+      type: "boolean",
+      default: false,
+      description:
+        'Compare `success_value` as text, upper and lower case alike: then `0` is `"0"`, and `true` is `"True"`.',
+    },
+    error_field: {
+      type: "string",
+      minLength: 1,
+      maxLength: 500,
+      description: `Field of a JSON answer with the upstream's words about what went wrong, for the failure's message. ${PATH} Without \`success_field\` an answer that holds something there is a failure.`,
+    },
+    fields: {
+      type: "object",
+      description: "Which fields of the result are given. Names are dotted; a list is gone through, item by item.",
+      additionalProperties: false,
+      minProperties: 1,
+      properties: {
+        keep: names("Fields to keep, with all they hold; all others are left out."),
+        drop: names("Fields to leave out."),
+        rename: {
+          type: "object",
+          maxProperties: 100,
+          additionalProperties: { type: "string", minLength: 1, maxLength: 200 },
+          description: "New names by old ones; the old one is dotted, the new one a name.",
+        },
+      },
+    },
+    template: {
+      type: "string",
+      minLength: 1,
+      maxLength: 10_000,
+      description:
+        "Text that is the result, such as `{id}: {state}`; `{path}` stands for a field, `{{` and `}}` for braces. Of a list a line an item.",
+    },
+    max_tokens: {
+      type: "integer",
+      minimum: 1,
+      maximum: 1_000_000_000,
+      description:
+        "Most tokens of the result's text by an estimate: three ASCII characters count as one, every other character as one of its own. Beside `max_length`, the lower counts.",
+    },
     omit: notSupported("Fields to leave out."),
     select: notSupported("Expression that picks the result."),
-    max_tokens: notSupported("Most tokens of the result."),
-    loose: notSupported("Compare `success_value` regardless of type."),
-    template: notSupported("Text template for the result."),
     handle: notSupported("Keep the whole result for later reading."),
   },
 };
@@ -72,6 +120,8 @@ export interface ResultRulesContext {
   readonly delivery: Delivery;
   /** `result.max_length` of gateway.yaml's defaults; absent: the built-in one, which is none for incremental tools. */
   readonly defaultMaxLength?: number | undefined;
+  /** `result.truncation` of gateway.yaml's defaults, for conclusive tools; absent: `head`. */
+  readonly defaultTruncation?: ResultRules["truncation"] | undefined;
 }
 
 /** Rules of a tool with where they come from. */
@@ -93,7 +143,14 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     successValue: get("success_value") ?? null,
     dataField: get("data_field") as string | undefined,
     maxLength: Number(get("max_length") ?? context.defaultMaxLength ?? builtIn),
-    truncation: (get("truncation") ?? "head") as ResultRules["truncation"],
+    truncation: (get("truncation") ??
+      (context.delivery === "incremental" ? undefined : context.defaultTruncation) ??
+      "head") as ResultRules["truncation"],
+    loose: get("loose") as boolean | undefined,
+    errorField: get("error_field") as string | undefined,
+    fields: get("fields") as FieldRules | undefined,
+    template: get("template") as string | undefined,
+    maxTokens: get("max_tokens") as number | undefined,
   };
   return { rules, issues: issuesOf(rules, get, context.delivery), explain: () => explain(rules, get) };
 }
@@ -103,7 +160,7 @@ type Get = (key: string) => JsonValue | undefined;
 function issuesOf(rules: ResultRules, get: Get, delivery: Delivery): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
   const add = (key: string, message: string): void => void issues.push({ pointer: `/${key}`, message });
-  for (const key of ["success_field", "data_field"]) {
+  for (const key of ["success_field", "data_field", "error_field"]) {
     const path = get(key);
     if (typeof path !== "string") continue;
     if (parseFieldPath(path) === undefined) {
@@ -118,7 +175,24 @@ function issuesOf(rules: ResultRules, get: Get, delivery: Delivery): ConfigIssue
   if (rules.successField === undefined && hasValue) {
     add("success_value", "`success_value` has no effect without `success_field`");
   }
-  issues.push(...lengthIssues(rules, get, delivery));
+  if (rules.loose !== undefined && rules.successField === undefined) {
+    add("loose", "`loose` has no effect without `success_field`");
+  }
+  issues.push(...payloadIssues(rules), ...lengthIssues(rules, get, delivery));
+  return issues;
+}
+
+function payloadIssues({ format, fields, template }: ResultRules): ConfigIssue[] {
+  const issues: ConfigIssue[] = [];
+  if (template !== undefined && parseResultTemplate(template) === undefined) {
+    const message =
+      "`template` has a brace that holds no path: write {id} or {items[0].id} for a field, and {{ or }} for a brace";
+    issues.push({ pointer: "/template", message });
+  }
+  for (const [key, value] of Object.entries({ fields, template })) {
+    if (value === undefined || format !== "text") continue;
+    issues.push({ pointer: `/${key}`, message: `\`${key}\` looks into JSON: remove it, or \`format: text\`` });
+  }
   return issues;
 }
 
@@ -147,5 +221,14 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("data_field", rules.dataField ?? "none: the whole answer"),
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
+    ...["loose", "error_field", "fields", "template", "max_tokens"].flatMap((key) => {
+      const value = get(key);
+      return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
+    }),
   ];
+}
+
+/** Whether the rules look into JSON. */
+export function looksInside({ successField, dataField, errorField, fields, template }: ResultRules): boolean {
+  return [successField, dataField, errorField, fields, template].some((rule) => rule !== undefined);
 }

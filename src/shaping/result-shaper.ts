@@ -4,11 +4,13 @@ import { GatewayError } from "../core/errors.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules, ResultShaper } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
+import { createArrangeFields } from "./arrange-fields.ts";
 import { questionOf } from "./call-question.ts";
 import { DeltaText } from "./delta-text.ts";
 import { createExtract } from "./extract.ts";
 import { createOneOfBoth } from "./read-value.ts";
 import { redactExchange } from "./redact-exchange.ts";
+import { fillTemplate, parseResultTemplate } from "./result-template.ts";
 import { EMPTY, type ResultLimits, shapeResult, tooLong } from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
@@ -36,8 +38,22 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const judge = createJudge(tool, rules);
   const extract = createExtract(tool, rules);
   const oneOfBoth = createOneOfBoth(rules);
-  const settle: Judge = (result) => extract(oneOfBoth(judge(result)));
+  const arrange = createArrange(rules);
+  const settle: Judge = (result) => arrange(extract(oneOfBoth(judge(result))));
   return { shape: (events, call) => shapeEvents(events, call, parts, settle) };
+}
+
+/** Gives the payload the fields and the text that are declared. A failure keeps its data as fields, without a template. */
+function createArrange({ fields, template: text }: ResultRules): Judge {
+  const arrange = fields === undefined ? undefined : createArrangeFields(fields);
+  const template = text === undefined ? undefined : parseResultTemplate(text);
+  if (arrange === undefined && template === undefined) return (result) => result;
+  return (result) => {
+    if (result.value === undefined) return result;
+    const value = arrange === undefined ? result.value : arrange(result.value);
+    const whole = template === undefined || result.failure !== undefined || typeof value === "string";
+    return { ...result, value: whole ? value : fillTemplate(template, value) };
+  };
 }
 
 /** A fault of the shaper's own takes nothing back of what the upstream did. */
@@ -106,7 +122,13 @@ function endOfStream({ tool, rules }: ResultShaperParts, limit: number): ToolRes
 
 function limitsOf({ rules }: ResultShaperParts, call: ToolCall, deltas: DeltaText): ResultLimits {
   const { limit, room } = deltas;
-  return { limit, room: Math.min(room, MAX_FINAL_LENGTH), mode: rules.truncation, question: questionOf(call) };
+  return {
+    limit,
+    room: Math.min(room, MAX_FINAL_LENGTH),
+    mode: rules.truncation,
+    maxTokens: rules.maxTokens,
+    question: questionOf(call),
+  };
 }
 
 function redactEvent(event: ProgressEvent, redactor: Redactor): ProgressEvent {

@@ -17,6 +17,7 @@ import { cleanJson } from "./clean-json.ts";
 import { type Shortened, shorten } from "./shorten.ts";
 import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
 import type { Work } from "./summary/work.ts";
+import { charactersOfTokens } from "./tokens.ts";
 
 /** Most bytes of a result with binary parts, its text included: it must fit into one message of 4 MiB. */
 const MAX_BLOB_BYTES = 3 * 1024 * 1024;
@@ -44,6 +45,8 @@ export interface ResultLimits {
   /** What is left of it. */
   readonly room: number;
   readonly mode: ResultRules["truncation"];
+  /** Most tokens, estimated; `undefined`: no such limit. */
+  readonly maxTokens: number | undefined;
   /** What a summary should say something about. */
   readonly question: string;
 }
@@ -118,12 +121,13 @@ function* shapeJson(
 ): Work<ToolResult> {
   const { text: json, value: clean } = cleanJson(value, parts.redactor);
   const texts = others.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  if (!isLonger([json, ...texts].join("\n"), limits.room)) {
+  const all = [json, ...texts].join("\n");
+  if (!isLonger(all, roomFor(all, limits))) {
     const rest = yield* bounded(others, limits, parts);
     return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
   }
   if (limits.mode === "summary" && others.length === 0) {
-    return summarized([], yield* summarizeJson(clean, json, summaryOptions(limits)));
+    return summarized([], yield* summarizeJson(clean, json, summaryOptions(json, limits)));
   }
   return yield* bounded([{ type: "text", text: json }, ...others], limits, parts);
 }
@@ -137,7 +141,11 @@ function* shapeFailure(
 ): Work<ToolResult> {
   const { failure: _failure, ...rest } = result;
   const room = Math.min(limits.room, MAX_FAILURE_LENGTH);
-  const shaped = yield* shapeResult(rest, { limit: room, room, mode: "head", question: "" }, parts);
+  const shaped = yield* shapeResult(
+    rest,
+    { limit: room, room, mode: "head", maxTokens: undefined, question: "" },
+    parts,
+  );
   const message = parts.redactor.text(wellFormed(failure.message));
   const cut = shorten(message, MAX_MESSAGE_LENGTH, "head");
   return { ...shaped, failure: { ...failure, message: cut?.text ?? message } };
@@ -195,13 +203,17 @@ function* bounded(content: readonly ContentPart[], limits: ResultLimits, { tool 
   }
   const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   const whole = texts.join("\n");
-  if (!isLonger(whole, limits.room)) return { ...EMPTY, content };
-  if (limits.mode === "error") return { ...EMPTY, failure: tooLong(tool, `${limits.limit} characters`) };
+  const room = roomFor(whole, limits);
+  if (!isLonger(whole, room)) return { ...EMPTY, content };
+  if (limits.mode === "error") {
+    const limit = room < limits.room ? `about ${limits.maxTokens ?? 0} tokens` : `${limits.limit} characters`;
+    return { ...EMPTY, failure: tooLong(tool, limit) };
+  }
   if (limits.mode === "summary") {
-    const summary = yield* summarizeText(whole, summaryOptions(limits));
+    const summary = yield* summarizeText(whole, summaryOptions(whole, limits));
     return summary === undefined ? { ...EMPTY, content } : summarized(content, summary);
   }
-  return shortened(content, shorten(whole, limits.room, limits.mode), limits.mode);
+  return shortened(content, shorten(whole, room, limits.mode), limits.mode);
 }
 
 function shortened(content: readonly ContentPart[], cut: Shortened | undefined, mode: TruncationMode): ToolResult {
@@ -217,8 +229,13 @@ function summarized(content: readonly ContentPart[], summary: Summary): ToolResu
   return shortened(content.length === 0 ? [{ type: "text", text: "" }] : content, summary, "summary");
 }
 
-function summaryOptions({ room, question }: ResultLimits): SummaryOptions {
-  return { limit: room, question };
+function summaryOptions(text: string, limits: ResultLimits): SummaryOptions {
+  return { limit: roomFor(text, limits), question: limits.question };
+}
+
+/** How many code points of a text there is room for. */
+function roomFor(text: string, { room, maxTokens }: ResultLimits): number {
+  return maxTokens === undefined ? room : Math.min(room, charactersOfTokens(maxTokens, text));
 }
 
 /** The parts with this text in place of the first one, and no other. */

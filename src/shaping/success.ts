@@ -19,13 +19,15 @@ const MAX_WORDS = 500;
 const MAX_NAMES = 10;
 
 /**
- * The success rule of a tool: the field must be there and equal the value. A failure keeps of the answer what
+ * The success rule of a tool: the field must be there and equal the value. Where only a field for errors is named, an
+ * answer that holds something there is a failure. A failure keeps of the answer what
  * `data_field` names, unless it is null. An answer without content by its status is a success. An effect the upstream's status confirmed is unknown when its answer says no.
  */
 export function createJudge(tool: string, rules: ResultRules): Judge {
   const path = rules.successField === undefined ? undefined : parseFieldPath(rules.successField);
   const read = createJsonOfText(rules);
-  if (path === undefined) return read;
+  const errorPath = rules.errorField === undefined ? undefined : parseFieldPath(rules.errorField);
+  if (path === undefined) return errorPath === undefined ? read : createErrorJudge(tool, errorPath, read);
   const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
   return (given) => {
     const result = read(given);
@@ -34,12 +36,50 @@ export function createJudge(tool: string, rules: ResultRules): Judge {
     if (result.value === undefined) return failed(result, missing(tool, path, undefined, result), undefined);
     const got = followPath(result.value, path);
     if (!got.found) return failed(result, missing(tool, path, got, result), undefined);
-    if (jsonEqual(got.value, rules.successValue)) return result;
+    if (isSuccess(got.value, rules)) return result;
     const data = dataPath === undefined ? undefined : followPath(result.value, dataPath);
-    const words = wordsOf(result.value, path);
-    const message = `${tool}: the tool answered that it failed${words === "" ? "" : `: ${words}`} (${path.text} is ${brief(got.value)}, success is ${brief(rules.successValue)})`;
+    const words = errorPath === undefined ? "" : wordsAt(result.value, errorPath);
+    const said = `${path.text} is ${brief(got.value)}, success is ${brief(rules.successValue)}`;
+    const message = saidNo(tool, words || wordsOf(result.value, path), said);
     return failed(result, failure("TOOL_FAILED", message, result), data?.found === true ? data.value : undefined);
   };
+}
+
+/** An answer that holds something in its field for errors is a failure; null, false, and what is empty are nothing. */
+function createErrorJudge(tool: string, path: FieldPath, read: Judge): Judge {
+  return (given) => {
+    const result = read(given);
+    const got = result.failure === undefined && result.value !== undefined ? followPath(result.value, path) : undefined;
+    if (got?.found !== true || isNothing(got.value)) return result;
+    const words = result.value === undefined ? "" : wordsAt(result.value, path);
+    const message = saidNo(tool, words, `${path.text} is ${brief(got.value)}`);
+    return failed(result, failure("TOOL_FAILED", message, result), undefined);
+  };
+}
+
+function saidNo(tool: string, words: string, said: string): string {
+  return `${tool}: the tool answered that it failed${words === "" ? "" : `: ${words}`} (${said})`;
+}
+
+function isNothing(value: JsonValue): boolean {
+  if (value === null || value === false || value === "" || value === 0) return true;
+  if (Array.isArray(value)) return value.length === 0;
+  return isJsonObject(value) && Object.keys(value).length === 0;
+}
+
+function isSuccess(value: JsonValue, { successValue, loose }: ResultRules): boolean {
+  if (jsonEqual(value, successValue)) return true;
+  if (loose !== true || typeof value === "object" || typeof successValue === "object") return false;
+  return String(value).toLowerCase() === String(successValue).toLowerCase();
+}
+
+/** The upstream's words in the field declared for them: a text, or the message of an object. */
+function wordsAt(answer: JsonValue, path: FieldPath): string {
+  const got = followPath(answer, path);
+  if (!got.found) return "";
+  const { value } = got;
+  const words = typeof value === "string" ? value : isJsonObject(value) ? wordsIn(value, undefined) : undefined;
+  return words === undefined ? "" : wellFormed(words.replace(/\s+/g, " ").trim().slice(0, MAX_WORDS));
 }
 
 /** 204 and 205 are successes that by definition have no body to look into. Source: RFC 9110, 15.3.5 and 15.3.6. */

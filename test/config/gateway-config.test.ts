@@ -133,6 +133,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "defaults.allowed_subjects": ["['key:ci']", "defaults.policies", new Map([["allowed_subjects", ["key:ci"]]])],
   denied_calls: ["permission_denied", "tellsDenied", true],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
+  "defaults.result.truncation": ["summary", "defaults.result.truncation", "summary"],
   "defaults.pool.max_connections": ["7", "defaults.pool.maxConnections", 7],
   "defaults.pool.max_waiting": ["0", "defaults.pool.maxWaiting", 0],
   "defaults.pool.max_idle": ["3", "defaults.pool.maxIdle", 3],

@@ -209,11 +209,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-113": { text: "`max_length` counts characters" },
   "S2-114": { text: "`truncation: summary` sums an over-long result up" },
   "S2-115": { text: "A cut result says so and how long it was" },
-  "S2-116": {
-    text: "A missing `data_field` is warned of, and noise is left out",
-    rest: "leaving out fields that are noise",
-    waits: ["summaries"],
-  },
+  "S2-116": { text: "A missing `data_field` is warned of, and noise is left out" },
   "S2-117": { text: "Several calls run at once, and one that times out fails alone" },
   "S2-118": { text: "Retries do not become a storm" },
   "S2-119": { text: "An open breaker fails at once and says until when" },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { TruncationMode } from "../../gen/toolgate/v1/call_pb.ts";
 import { type CallResponse, ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
@@ -409,6 +410,16 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     values: [60, 90],
     see: async ({ client }) => textOf(await client.call("text")).length,
     seen: [60, 90],
+  },
+  async "defaults.result.truncation"(open) {
+    for (const [truncation, mode] of [
+      ["tail", TruncationMode.TAIL],
+      ["summary", TruncationMode.SUMMARY],
+    ] as const) {
+      const settings = { defaults: { result: { max_length: 60, truncation } } };
+      const { client } = await open({ files: toolFiles(), settings });
+      expect((await client.call("text")).result?.truncation?.mode).toBe(mode);
+    }
   },
   "defaults.pool.max_connections": {
     values: [1, 2],

@@ -242,6 +242,48 @@ export const CHANGES: readonly Change[] = [
     seen: { text: expect.stringMatching(/^.{1,60}$/s) },
   },
   {
+    key: "result.loose",
+    before: { result: { ...ENVELOPE, success_value: "0", loose: true } },
+    after: { result: { ...ENVELOPE, success_value: "0", loose: false } },
+    seen: { failure: "TOOL_FAILED" },
+  },
+  {
+    key: "result.error_field",
+    before: { result: { error_field: "data.none" } },
+    after: { result: { error_field: "data.flag" } },
+    seen: { failure: "TOOL_FAILED" },
+  },
+  {
+    key: "result.fields.keep",
+    before: { result: { data_field: "data", fields: { keep: ["text"] } } },
+    after: { result: { data_field: "data", fields: { keep: ["flag"] } } },
+    seen: { value: { flag: 1 } },
+  },
+  {
+    key: "result.fields.drop",
+    before: { result: { data_field: "data", fields: { drop: ["flag"] } } },
+    after: { result: { data_field: "data", fields: { drop: ["text"] } } },
+    seen: { value: { flag: 1 } },
+  },
+  {
+    key: "result.fields.rename",
+    before: { result: { data_field: "data", fields: { keep: ["flag"], rename: { flag: "old" } } } },
+    after: { result: { data_field: "data", fields: { keep: ["flag"], rename: { flag: "new" } } } },
+    seen: { value: { new: 1 } },
+  },
+  {
+    key: "result.template",
+    before: { result: { data_field: "data", template: "flag {flag}" } },
+    after: { result: { data_field: "data", template: "it is {flag}" } },
+    seen: { text: "it is 1" },
+  },
+  {
+    key: "result.max_tokens",
+    before: { result: { data_field: "data.text", max_tokens: 30 } },
+    after: { result: { data_field: "data.text", max_tokens: 20 } },
+    seen: { text: expect.stringMatching(/^.{1,60}$/s) },
+  },
+  {
     key: "result.truncation",
     before: { result: { data_field: "data.text", max_length: 60, truncation: "head" } },
     after: { result: { data_field: "data.text", max_length: 60, truncation: "tail" } },
