@@ -1,8 +1,9 @@
 import { defineConfig } from "vitest/config";
 
 /**
- * `unit` is quick and starts no gateway; `e2e` starts whole gateways; `soak` runs for minutes and is not part of
- * `npm test`. Time limits are wide because CI machines are slow and shared; no test may need them.
+ * `unit` is quick and starts no gateway; `e2e` starts whole gateways; `servers` starts real MCP servers, which it
+ * installs from npm, and `soak` runs for minutes: neither is part of `npm test`. Time limits are wide because CI
+ * machines are slow and shared; no test may need them.
  */
 export default defineConfig({
   test: {
@@ -14,7 +15,7 @@ export default defineConfig({
           name: "unit",
           root: ".",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/soak/**"],
+          exclude: ["test/e2e/**", "test/servers/**", "test/soak/**"],
           // No module has state, so test files can share them: half the time.
           isolate: false,
           testTimeout: 15_000,
@@ -28,6 +29,16 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 30_000,
           hookTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: "servers",
+          root: ".",
+          include: ["test/servers/**/*.test.ts"],
+          // Servers are installed first.
+          testTimeout: 120_000,
+          hookTimeout: 900_000,
         },
       },
       {
