@@ -38,9 +38,9 @@ export function createJudge(tool: string, rules: ResultRules): Judge {
     if (!got.found) return failed(result, missing(tool, path, got, result), undefined);
     if (isSuccess(got.value, rules)) return result;
     const data = dataPath === undefined ? undefined : followPath(result.value, dataPath);
-    const words = errorPath === undefined ? "" : wordsAt(result.value, errorPath);
+    const words = wordsAt(result.value, errorPath) || wordsOf(result.value, path);
     const said = `${path.text} is ${brief(got.value)}, success is ${brief(rules.successValue)}`;
-    const message = saidNo(tool, words || wordsOf(result.value, path), said);
+    const message = saidNo(tool, words, said);
     return failed(result, failure("TOOL_FAILED", message, result), data?.found === true ? data.value : undefined);
   };
 }
@@ -74,9 +74,9 @@ function isSuccess(value: JsonValue, { successValue, loose }: ResultRules): bool
 }
 
 /** The upstream's words in the field declared for them: a text, or the message of an object. */
-function wordsAt(answer: JsonValue, path: FieldPath): string {
-  const got = followPath(answer, path);
-  if (!got.found) return "";
+function wordsAt(answer: JsonValue, path: FieldPath | undefined): string {
+  const got = path === undefined ? undefined : followPath(answer, path);
+  if (got?.found !== true) return "";
   const { value } = got;
   const words = typeof value === "string" ? value : isJsonObject(value) ? wordsIn(value, undefined) : undefined;
   return words === undefined ? "" : wellFormed(words.replace(/\s+/g, " ").trim().slice(0, MAX_WORDS));
