@@ -84,12 +84,15 @@ export class EventLog<T> implements AsyncDisposable {
     }
   }
 
-  /** The event of a sequence from {@link first} on and before {@link next}; `undefined`: it is not kept. */
+  /** The event of a sequence from {@link first} on and before {@link next}; `undefined`: it is not kept, or the disk does not give it back. */
   at(sequence: number): T | undefined | Promise<T | undefined> {
     if (sequence >= this.#firstRecent) return this.#recent[sequence - this.#firstRecent];
     const cached = this.#readChunk;
     if (cached !== undefined && holds(cached.chunk, sequence)) return cached.events[sequence - cached.chunk.from];
-    return this.#fromDisk(sequence);
+    return this.#fromDisk(sequence).catch((error: unknown) => {
+      this.#parts.logger.warn("call-output-not-read", { error });
+      return undefined;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -232,7 +232,9 @@ async function lingersMs(port: number): Promise<number> {
   return best;
 }
 
-test("gateways that were stopped leave no timer of their circuits behind, and the command line ends by itself [R-D04]", async () => {
+test("gateways that were stopped leave no timer of their circuits behind, and the command line ends by itself [R-D04]", {
+  timeout: 180_000,
+}, async () => {
   const timers = (): number => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
   const before = timers();
   for (let i = 0; i < 20; i++) {

@@ -82,6 +82,17 @@ test("a disk that fails drops what it does not take, and the log goes on", async
   expect(await all(log)).toEqual(texts(log.first, 150));
 });
 
+test("what a disk does not give back, or gives back broken, is not kept, and is no fault of the call", async () => {
+  for (const read of [async () => Promise.reject(new Error("EIO")), async () => Buffer.alloc(1_000, "?")]) {
+    const disk = createFakeDisk();
+    const broken = { ...disk, open: async () => ({ ...(await disk.open()), read }) };
+    const log = textLog({ memoryBytes: 100, diskBytes: 10_000 }, broken);
+    await append(log, ...texts(1, 50));
+    expect(await log.at(1)).toBeUndefined();
+    expect(await log.at(50)).toBe("event 0050");
+  }
+});
+
 test("disposing frees the disk, and twice does no harm", async () => {
   const disk = createFakeDisk();
   const log = textLog({ memoryBytes: 100, diskBytes: 10_000 }, disk);
