@@ -55,9 +55,9 @@ function gatewaySettings(markdown: string): string {
   return [...markdown.matchAll(/^```text\n# gateway\.yaml\n([^]*?)^```$/gm)].map(([, text = ""]) => text).join("");
 }
 
-/** Puts a fragment into the declaration that the page gives for it, key by key at top level; a script is whole. */
+/** Puts a fragment into the declaration that the page gives for it, key by key at top level; a script or server is whole. */
 function within(declaration: string, fragment: string): string {
-  if (/^type: script$/m.test(fragment)) return fragment;
+  if (/^type: (script|mcp)$/m.test(fragment)) return fragment;
   const keysOf = (text: string): Map<string, string> =>
     new Map(text.split(/^(?=\S)/m).map((block) => [block.split(":")[0] ?? "", block]));
   const merged = keysOf(declaration);

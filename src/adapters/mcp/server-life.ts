@@ -121,7 +121,7 @@ export class ServerLife implements AsyncDisposable {
   #startingState(quiet: boolean): Availability {
     if (quiet && this.#offer !== undefined) return { state: "ready", reason: "" };
     return this.#lastFailure === undefined
-      ? { state: "unavailable", reason: "starting" }
+      ? { state: "unavailable", reason: "starting", starting: true }
       : this.#failed(this.#lastFailure);
   }
 

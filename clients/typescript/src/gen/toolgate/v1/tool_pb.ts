@@ -21,7 +21,8 @@ export const file_toolgate_v1_tool: GenFile = /*@__PURE__*/
  */
 export type Tool = Message<"toolgate.v1.Tool"> & {
   /**
-   * Unique name: `tool` or `server/tool`. Matches [A-Za-z0-9_.-]{1,64}(/[A-Za-z0-9_.-]{1,64})?.
+   * Unique name: `tool` or `server/tool`. `tool` of a declared tool and `server` match [A-Za-z0-9_.-]{1,64}; what a server
+   * names its tools may be any 1 to 256 visible characters.
    *
    * @generated from field: string name = 1;
    */
