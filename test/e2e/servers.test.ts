@@ -63,7 +63,7 @@ test(
 );
 
 test(
-  "nothing of where a server is stands in List; the command line shows its tools, and explain where each value is from [S2-51, S2-52]",
+  "nothing of where a server is stands in List; the command line shows its tools, and explain where each value is from [S2-52]",
   async () => {
     await using servers = await startHttpServers();
     servers.tools.set("shop", [{ name: "find" }]);

@@ -5,7 +5,7 @@ import { call, invoke, openServer, testFolder, textOf } from "./fixture.ts";
 test("a program's tools are listed and called [S2-99]", async () => {
   await using folder = await testFolder();
   await using server = await openServer({ mcp: folder.fake() });
-  expect(server.upstream.availability()).toEqual({ state: "unavailable", reason: "starting" });
+  expect(server.upstream.availability()).toEqual({ state: "unavailable", reason: "starting", starting: true });
   await server.ready();
   expect(server.names()).toContain("quick");
   const outcome = await call(server, "quick");
