@@ -94,7 +94,10 @@ export function topKey(issue: ConfigIssue): string | undefined {
 }
 
 /** Issues of the result rules, and fields of an answer that never stands as a whole. */
-function resultIssues({ rules, issues }: ParsedResultRules, { delivery }: DeclaredTool): ConfigIssue[] {
+export function resultIssues(
+  { rules, issues }: ParsedResultRules,
+  { delivery }: Pick<DeclaredTool, "delivery">,
+): ConfigIssue[] {
   const fields = [
     ["success_field", rules.successField],
     ["data_field", rules.dataField],

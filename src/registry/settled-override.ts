@@ -7,6 +7,7 @@ import type { Delivery } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
 import { type ResolvedAccess, resolveAccess } from "./access.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
+import { resultIssues } from "./declaration-parts.ts";
 import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
@@ -46,7 +47,6 @@ export function settleOverrides(
   const result = parseResultRules(ownObject(keys, "result"), { delivery, defaultMaxLength, defaultTruncation });
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, { delivery, kind: "mcp" }, defaults);
   const policies = resolvePolicies(keys, defaults);
-  const ofResult = result.issues.map(({ pointer, message }) => ({ pointer: `/result${pointer}`, message }));
   return {
     keys,
     delivery,
@@ -54,7 +54,7 @@ export function settleOverrides(
     timeouts,
     policies,
     access: resolveAccess(keys, defaults),
-    issues: [...ofResult, ...timeouts.issues, ...policies.issues],
+    issues: [...resultIssues(result, { delivery }), ...timeouts.issues, ...policies.issues],
     notes: [...timeouts.notes, ...policies.notes],
   };
 }

@@ -355,6 +355,7 @@ test.each([
     "tools: {overrides: {a: {timeout: {read: 3s}}}}",
     "unknown key `read` in `tools.overrides.a.timeout`; known here: `total`",
   ],
+  ["tools: {overrides: {a: {delivery: incremental, result: {data_field: x}}}}", "needs the whole answer"],
   ["tools: {overrides: {a: {timeout: {total: 0ms}}}}", "`timeout.total`: expected 1ms"],
   ["tools: {overrides: {a: {result: {success_field: ok}}}}", "`success_field` needs `success_value`"],
   [
