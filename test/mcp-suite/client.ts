@@ -26,7 +26,7 @@ const READY_MS = 150_000;
 /** How often one call may ask for input. */
 const MAX_ROUNDS = 10;
 
-await using server = await openServer({
+await using opened = await openServer({
   mcp: {
     url,
     protocol: version === undefined || version < "2026" ? "legacy" : "2026-07-28",
@@ -35,9 +35,9 @@ await using server = await openServer({
   },
   environment: { CLIENT_SECRET: textOf("client_secret") },
 });
-await ready(server);
-for (const { name, args } of callsOf(server.upstream.offer?.()?.tools ?? [])) {
-  process.stdout.write(`${name}: ${await outcomeOf(server, name, args)}\n`);
+await ready(opened);
+for (const { name, args } of callsOf(opened.upstream.offer?.()?.tools ?? [])) {
+  process.stdout.write(`${name}: ${await outcomeOf(opened, name, args)}\n`);
 }
 
 /** Calls a tool, and answers what it asks by the defaults of what is asked. */
