@@ -1,5 +1,5 @@
 /** Time that work may take on arguments of any size, in milliseconds. */
-const BASE_MS = 10;
+const BASE_MS = 15;
 
 /** Further time for each value in the arguments: four times what a plain schema takes. */
 const MS_PER_VALUE = 0.002;
@@ -14,7 +14,7 @@ const STEPS_BETWEEN_LOOKS = 16;
 export class WorkLimitReached extends Error {}
 
 /**
- * Stops work that takes too long: after 10 ms where it multiplies (many steps for each value), else after 10 ms and
+ * Stops work that takes too long: after 15 ms where it multiplies (many steps for each value), else after 15 ms and
  * 2 µs for each value, since many values take their time however simple the schema. It looks at the clock first and,
  * where that says too long, at the processor time of this thread, since one that merely waited has done nothing wrong.
  */
