@@ -21,12 +21,14 @@ beforeAll(async () => {
   running.defer(() => rm(folder, { recursive: true, force: true }));
   await writeFile(join(folder, "note.txt"), "第一行\nline two\n");
   await writeFile(join(folder, "dot.png"), Buffer.from(PNG, "base64"));
-  const everything = await installed({ spec: "@modelcontextprotocol/server-everything@2026.8.31" });
-  const filesystem = await installed({ spec: "@modelcontextprotocol/server-filesystem@2026.8.31" });
-  const memory = await installed({ spec: "@modelcontextprotocol/server-memory@2026.8.31" });
-  const calc = await installed({ spec: "@coo-quack/calc-mcp@2.1.1" });
-  // The version of its database that comes compiled.
-  const dbhub = await installed({ spec: "@bytebase/dbhub@0.21.2", overrides: { "better-sqlite3": "13.2.0" } });
+  const [everything, filesystem, memory, calc, dbhub] = await Promise.all([
+    installed({ spec: "@modelcontextprotocol/server-everything@2026.8.31" }),
+    installed({ spec: "@modelcontextprotocol/server-filesystem@2026.8.31" }),
+    installed({ spec: "@modelcontextprotocol/server-memory@2026.8.31" }),
+    installed({ spec: "@coo-quack/calc-mcp@2.1.1" }),
+    // The version of its database that comes compiled.
+    installed({ spec: "@bytebase/dbhub@0.21.2", overrides: { "better-sqlite3": "13.2.0" } }),
+  ]);
   bed = running.use(
     await startBed({
       everything: { mcp: node(`${everything}/dist/index.js`) },
