@@ -1,15 +1,13 @@
-import { DURATION_SCHEMA } from "../core/durations.ts";
-import { FAULT_OUTCOMES } from "../core/fault.ts";
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { TRUNCATIONS } from "../core/shaper.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
+import { FAULT_RULE_SCHEMA } from "./fault-schema.ts";
 import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
-import { SIZE_SCHEMA } from "./sizes.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
 
 const SECOND = 1_000;
@@ -19,36 +17,6 @@ const GIB = 1_073_741_824;
 
 /** How important a log line must be to be written. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
-
-/** What a faulty upstream does to the attempts of some tools. */
-const FAULT_RULE_SCHEMA: JsonObject = {
-  type: "object",
-  required: ["tools"],
-  additionalProperties: false,
-  properties: {
-    tools: {
-      type: "array",
-      minItems: 1,
-      items: { type: "string", minLength: 1 },
-      description: "Globs over names of tools.",
-      examples: [["order_*"]],
-    },
-    share: {
-      type: "number",
-      exclusiveMinimum: 0,
-      maximum: 1,
-      default: 1,
-      description: "Share of attempts that have the fault.",
-    },
-    latency: { ...DURATION_SCHEMA, description: "Wait before the upstream is called." },
-    outcome: {
-      enum: FAULT_OUTCOMES,
-      description:
-        "What the attempt ends with: `unreachable`, `timeout`, `unavailable` (HTTP 503) and `rate_limited` (HTTP 429) without calling the upstream, `answer_lost` after it.",
-    },
-    cut_after: { ...SIZE_SCHEMA, description: "Lose the answer after so much of its text." },
-  },
-};
 
 /** Every setting by its dotted key. */
 export const SETTINGS = {
