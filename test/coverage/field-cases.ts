@@ -141,16 +141,8 @@ export const RESILIENCE: Readonly<Record<string, Behaviour>> = {
   "R-D04": { text: "No timer keeps a process alive" },
   "R-D05": { text: "A lost answer never doubles a write" },
   "R-D06": { text: "All attempts share one deadline" },
-  "R-D07": {
-    text: "Streams that are aborted at any moment leave nothing behind",
-    rest: "MCP servers",
-    waits: ["MCP"],
-  },
-  "R-D08": {
-    text: "A time limit stops the work behind it",
-    rest: "MCP servers",
-    waits: ["MCP"],
-  },
+  "R-D07": { text: "Streams that are aborted at any moment leave nothing behind" },
+  "R-D08": { text: "A time limit stops the work behind it" },
   "R-D09": { text: "A server that never starts disturbs no other" },
 };
 

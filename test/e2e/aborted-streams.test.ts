@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createServer, type Server } from "node:http";
 import type { Socket } from "node:net";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ConnectError } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { createRandom } from "../core/random.ts";
@@ -15,7 +16,8 @@ const AT_ONCE = 25;
 /** Each call is aborted so many milliseconds after so many messages; not even `started` has come at 0. */
 const AFTER_MESSAGES = 6;
 const ABORT_WITHIN_MS = 30;
-const KINDS = ["slow", "events", "ends", "script"] as const;
+const KINDS = ["slow", "events", "ends", "script", "mcp/endless"] as const;
+const MCP_SERVER = fileURLToPath(new URL("../adapters/mcp/fake-program.ts", import.meta.url));
 
 interface Upstream extends AsyncDisposable {
   readonly port: number;
@@ -75,6 +77,7 @@ function declarations(port: number): Readonly<Record<string, string>> {
     http("events"),
     http("ends"),
     tool("script", { type: "script", ...script }),
+    tool("mcp", { type: "mcp", mcp: { command: process.execPath, args: [MCP_SERVER, "{}", "mcp.log"], cwd: ".." } }),
   ]);
 }
 
@@ -100,6 +103,20 @@ async function abortedCall(client: GatewayClient, name: string, random: () => nu
   }
 }
 
+/** Ids of the calls that the MCP server got, and of those that it was told to cancel. */
+async function mcpCalls(folder: string): Promise<{ readonly called: string[]; readonly cancelled: string[] }> {
+  const lines = (await readFile(join(folder, "mcp.log"), "utf8")).split("\n").filter((line) => line.startsWith("{"));
+  const messages = lines.map(
+    (line) => JSON.parse(line) as { id?: number; method?: string; params: { requestId?: number } },
+  );
+  const idsOf = (method: string, id: (message: (typeof messages)[number]) => unknown): string[] =>
+    messages.filter((message) => message.method === method).map((message) => String(id(message)));
+  return {
+    called: idsOf("tools/call", ({ id }) => id).toSorted(),
+    cancelled: idsOf("notifications/cancelled", ({ params }) => params.requestId).toSorted(),
+  };
+}
+
 function isAlive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -115,6 +132,9 @@ test("500 streams aborted at any moment, while their upstream breaks, leave noth
   const env = { NODE_OPTIONS: "--unhandled-rejections=strict" };
   await using gateway = await startGateway({ tools: declarations(upstream.port), env });
   using client = createGatewayClient(gateway.port);
+  await expect
+    .poll(() => client.service.get({ name: "mcp/endless" }).then(() => true, reasonOf), { timeout: 60_000 })
+    .toBe(true);
   const random = createRandom(7);
   let begun = 0;
   const caller = async (): Promise<void> => {
@@ -128,6 +148,9 @@ test("500 streams aborted at any moment, while their upstream breaks, leave noth
   const pids = (await readFile(join(gateway.folder, "pids"), "utf8").catch(() => "")).split("\n").filter(Boolean);
   expect(pids.length).toBeGreaterThan(0);
   await expect.poll(() => pids.map(Number).filter(isAlive), { timeout: 20_000 }).toEqual([]);
+  const { called } = await mcpCalls(gateway.folder);
+  expect(called.length).toBeGreaterThan(CALLS / 20);
+  await expect.poll(async () => (await mcpCalls(gateway.folder)).cancelled, { timeout: 20_000 }).toEqual(called);
   expect(upstream.requests()).toBeGreaterThan(CALLS / 4);
   // Those that are kept for later calls go after 4 s.
   await expect.poll(() => upstream.sockets.size, { timeout: 60_000 }).toBe(0);
