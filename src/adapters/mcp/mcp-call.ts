@@ -76,7 +76,13 @@ export class McpCall implements Parkable {
 
   /** Ends the call at once with this reason, and tells the server. A call that waits for its caller goes on waiting. */
   stop(reason: unknown): void {
-    if (!this.#parked) this.#end(endedCall(reason, this.#effect), "the caller does not wait any more");
+    if (!this.#parked) this.#end(endedCall(reason, this.#effect, this.#spends), "the caller does not wait any more");
+  }
+
+  /** The limit that the call spends at this moment. */
+  get #spends(): TimeLimit | "connect" {
+    if (!this.#sent) return "connect";
+    return this.#firstMs === undefined ? "read" : "idle";
   }
 
   /** Nobody will answer what the server asked. */

@@ -66,7 +66,13 @@ test("a token that is not given is said without the secret", async () => {
     status: 401,
     body: '{"error":"invalid_client","error_description":"s3cr3t-0123 is wrong"}',
   }));
-  const client = { token_url: tokens.url, client_id: "gateway", secret_ref: "CLIENT_SECRET", client_auth: "post" };
+  const client = {
+    token_url: tokens.url,
+    client_id: "gateway",
+    secret_ref: "CLIENT_SECRET",
+    client_auth: "post",
+    resource: "urn:tools",
+  };
   const mcp = { url: "http://127.0.0.1:9/mcp", auth: { client_credentials: client } };
   await using server = await openServer({ mcp, environment: { CLIENT_SECRET: "s3cr3t-0123" } });
   await server.until(() => server.upstream.availability().reason.startsWith("failed"));
@@ -74,4 +80,5 @@ test("a token that is not given is said without the secret", async () => {
   expect(reason).toContain("it answered HTTP 401 without a token (invalid_client)");
   expect(reason).not.toContain("s3cr3t");
   expect(tokens.asked[0]?.form.get("client_secret")).toBe("s3cr3t-0123");
+  expect(tokens.asked[0]?.form.get("resource")).toBe("urn:tools");
 });

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { call, invoke, openServer, testFolder, textOf } from "./fixture.ts";
@@ -101,6 +102,22 @@ test("a server that gives no sign within the limit is told that the call is over
   const { error } = await call(server, "silent");
   expect(error).toMatchObject({ reason: "UPSTREAM_TIMEOUT", effect: "unknown", metadata: { limit: "read" } });
   await folder.waitFor("notifications/cancelled");
+});
+
+test.for([
+  ["silent", "read"],
+  ["endless", "idle"],
+] as const)("a call of `%s` whose deadline passes says that it was at `%s`", async ([tool, phase]) => {
+  await using folder = await testFolder();
+  await using server = await openServer({ mcp: folder.fake() });
+  await server.ready();
+  const controller = new AbortController();
+  const ended = call(server, tool, {}, { signal: controller.signal });
+  await folder.waitFor("tools/call");
+  // A step of `endless` comes every 10 ms.
+  await delay(200);
+  controller.abort(new GatewayError("CALL_DEADLINE_EXCEEDED", "too late"));
+  expect((await ended).error).toMatchObject({ reason: "CALL_DEADLINE_EXCEEDED", metadata: { phase } });
 });
 
 test("integers of 64 bits keep their digits both ways", async () => {

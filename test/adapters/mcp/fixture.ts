@@ -35,6 +35,7 @@ export interface ServerOptions {
   readonly folder?: string;
   readonly clock?: Clock;
   readonly cache?: McpOptions["cache"];
+  readonly lookup?: McpOptions["lookup"];
   readonly logger?: AdapterDeps["logger"];
 }
 
@@ -50,11 +51,12 @@ export interface OpenServer extends AsyncDisposable {
 }
 
 function adapterFor(options: ServerOptions): Adapter<McpConfig> {
-  const { environment = {}, folder = tmpdir(), cache } = options;
+  const { environment = {}, folder = tmpdir(), cache, lookup } = options;
   return createMcpAdapter({
     environment: { PATH: process.env["PATH"], ...environment },
     folder,
     ...(cache === undefined ? {} : { cache }),
+    ...(lookup === undefined ? {} : { lookup }),
   });
 }
 
