@@ -149,10 +149,20 @@ test("every key in force has been changed [S2-124]", async () => {
     }
   };
   walk(http.properties, "");
-  // Policies have a test of their own, and so has what a pool does. `reconcile` shows only where an answer was lost;
+  // Policies have a test of their own, and so have those who may call and what a pool does. `reconcile` shows only where an answer was lost;
   // `allow_private` only where a name leads to a private address, and in explain. `type` has one value so far.
   const pool = ["pool.max_connections", "pool.max_waiting", "pool.max_idle"];
-  const apart = ["name", "type", "allow_private", "reconcile", "group", ...pool, ...Object.keys(POLICY_SETTINGS)];
+  const access = ["allowed_roles", "allowed_subjects"];
+  const apart = [
+    "name",
+    "type",
+    "allow_private",
+    "reconcile",
+    "group",
+    ...pool,
+    ...access,
+    ...Object.keys(POLICY_SETTINGS),
+  ];
   expect(CHANGES.map(({ key }) => key).toSorted()).toEqual(keys.filter((key) => !apart.includes(key)).toSorted());
 });
 
