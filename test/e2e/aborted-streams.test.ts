@@ -42,7 +42,11 @@ async function startUpstream(): Promise<Upstream> {
     response.writeHead(200, { "content-type": "text/event-stream" });
     const timer = setInterval(() => response.write("data: x\n\n"), 2);
     response.once("close", () => clearInterval(timer));
-    if (request.url === "/ends") setTimeout(() => response.end(), 30).unref();
+    if (request.url !== "/ends") return;
+    setTimeout(() => {
+      clearInterval(timer);
+      response.end();
+    }, 30).unref();
   });
   server.on("connection", (socket) => {
     sockets.add(socket);
