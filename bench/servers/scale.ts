@@ -1,6 +1,6 @@
 import { openSync, writeSync } from "node:fs";
 import { devNull } from "node:os";
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import { ListRequestSchema, ListResponseSchema } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { createAdapters } from "../../src/adapters/index.ts";
 import { type GatewayConfig, parseGatewayConfig } from "../../src/config/gateway-config.ts";
@@ -20,6 +20,7 @@ import { createSecrets } from "../../src/secrets/secrets.ts";
 import { listTools } from "../../src/service/list-tools.ts";
 import type { Rpc } from "../../src/service/rpc.ts";
 import { createMemoryRegistrations } from "../../src/stores/memory-registrations.ts";
+import { messageBytes } from "../../src/wire/message-bytes.ts";
 import { createToolCodec } from "../../src/wire/tool-codec.ts";
 import { Meter } from "../scale/meter.ts";
 import { PAGE_SIZE, PAGES, type ScaleReply, type ScaleStep } from "../scale/steps.ts";
@@ -92,7 +93,7 @@ async function pages(): Promise<void> {
   };
   const tools = createToolCodec();
   const page = (): Uint8Array =>
-    toBinary(
+    messageBytes(
       ListResponseSchema,
       listTools(create(ListRequestSchema, { pageSize: PAGE_SIZE }), rpc, { registry, tools }),
     );

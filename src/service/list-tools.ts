@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import {
   type ListRequest,
@@ -7,6 +7,7 @@ import {
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import type { ToolRegistry, ToolView } from "../core/registry.ts";
 import { toolSelection } from "../wire/filter.ts";
+import { keepMessageBytes } from "../wire/message-bytes.ts";
 import { encodeProblems } from "../wire/registry-codec.ts";
 import { requestInvalid } from "../wire/request-error.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
@@ -62,30 +63,29 @@ export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: L
     problems: after === undefined ? encodeProblems(listing.problems) : [],
   });
   if (!rpc.binary) response.tools = page.map((view) => tools.message(view, omitSchemas));
-  else if (encoded.length > 0) {
-    // A field that protobuf does not know is written as it stands, so the tools are neither made nor encoded again.
-    response.$unknown = [{ no: TOOLS_FIELD, wireType: WireType.LengthDelimited, data: joined(encoded) }];
-  }
+  else if (encoded.length > 0) appendTools(response, encoded);
   return response;
 }
 
 /**
- * All messages of the field as the data of one, with the tags between them: the writer copies its buffer again and again
- * where it grows field by field.
+ * Adds tools to a response whose other fields are there, with one copy of their bytes: neither are they made nor encoded
+ * again, and who writes the response may take the bytes of the whole as they stand.
  */
-function joined(messages: readonly Uint8Array[]): Uint8Array {
-  const tags = (messages.length - 1) * TOOLS_TAG.byteLength;
-  const bytes = Buffer.allocUnsafe(messages.reduce((sum, message) => sum + message.byteLength, tags));
-  let at = 0;
+function appendTools(response: ListResponse, messages: readonly Uint8Array[]): void {
+  const rest = toBinary(ListResponseSchema, response);
+  const tags = messages.length * TOOLS_TAG.byteLength;
+  const bytes = Buffer.allocUnsafe(messages.reduce((sum, { byteLength }) => sum + byteLength, rest.byteLength + tags));
+  bytes.set(rest);
+  let at = rest.byteLength;
   for (const message of messages) {
-    if (at > 0) {
-      bytes.set(TOOLS_TAG, at);
-      at += TOOLS_TAG.byteLength;
-    }
-    bytes.set(message, at);
-    at += message.byteLength;
+    bytes.set(TOOLS_TAG, at);
+    bytes.set(message, at + TOOLS_TAG.byteLength);
+    at += TOOLS_TAG.byteLength + message.byteLength;
   }
-  return bytes;
+  // A field that protobuf does not know is written as it stands, with the tag of the first before it.
+  const data = bytes.subarray(rest.byteLength + TOOLS_TAG.byteLength);
+  response.$unknown = [{ no: TOOLS_FIELD, wireType: WireType.LengthDelimited, data }];
+  keepMessageBytes(response, bytes);
 }
 
 function pageSize(asked: number): number {

@@ -8,9 +8,9 @@ import {
   isMessage,
   type MessageInitShape,
   type MessageShape,
-  toBinary,
 } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { messageBytes } from "../../wire/message-bytes.ts";
 import { COMPRESS_MIN_BYTES, MAX_ANSWER_BYTES } from "../message-limits.ts";
 import type { RpcContext } from "../service.ts";
 import { frameOf } from "./frame.ts";
@@ -72,7 +72,7 @@ function serialize(output: DescMessage, answer: unknown): Uint8Array {
 
 function toBytes(output: DescMessage, message: MessageShape<DescMessage>): Uint8Array {
   try {
-    return toBinary(output, message);
+    return messageBytes(output, message);
   } catch (error) {
     throw new ConnectError(`serialize binary: ${textOf(error)}`, Code.Internal);
   }
