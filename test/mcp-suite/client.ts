@@ -12,7 +12,8 @@ import {
   ownValue,
   parseJson,
 } from "../../src/core/json.ts";
-import { callContext, type OpenServer, openServer } from "../adapters/mcp/fixture.ts";
+import { type OpenServer, openServer } from "../adapters/mcp/fixture.ts";
+import { makeContext } from "../pipeline/fixtures.ts";
 
 const url = process.argv.at(-1) ?? "";
 const scenario = process.env["MCP_CONFORMANCE_SCENARIO"] ?? "";
@@ -56,7 +57,7 @@ async function outcomeOf(server: OpenServer, tool: string, args: JsonObject): Pr
 
 async function resultOf({ upstream }: OpenServer, call: ToolCall): Promise<UpstreamResult | undefined> {
   let result: UpstreamResult | undefined;
-  for await (const event of upstream.invoke(call, callContext())) {
+  for await (const event of upstream.invoke(call, makeContext({ deadlineMs: Number.MAX_SAFE_INTEGER }))) {
     if (event.type === "upstream-result") result = event.result;
   }
   return result;

@@ -12,10 +12,10 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import type { JsonObject } from "../../../src/core/json.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { ANONYMOUS } from "../../../src/core/principal.ts";
 import type { DeclaredTool } from "../../../src/core/tool.ts";
 import { createEnvironmentSecrets } from "../../../src/secrets/environment-secrets.ts";
 import { SecretMemory } from "../../../src/secrets/secret-memory.ts";
+import { makeContext } from "../../pipeline/fixtures.ts";
 
 const FAKE = fileURLToPath(new URL("fake-program.ts", import.meta.url));
 
@@ -178,27 +178,8 @@ export function invoke(
   options: Partial<CallContext> = {},
 ): AsyncIterable<UpstreamEvent> {
   const toolCall: ToolCall = { tool, arguments: args, validateOnly: false, maxLength: undefined };
-  return upstream.invoke(toolCall, callContext(options));
+  return upstream.invoke(toolCall, makeContext({ deadlineMs: Number.MAX_SAFE_INTEGER, ...options }));
 }
-
-/** Facts of a call. */
-export function callContext(options: Partial<CallContext> = {}): CallContext {
-  return { ...CONTEXT, signal: new AbortController().signal, ...options };
-}
-
-const CONTEXT: Omit<CallContext, "signal"> = {
-  callId: "0190f3a0-0000-7000-8000-000000000000",
-  principal: ANONYMOUS,
-  deadlineMs: Number.MAX_SAFE_INTEGER,
-  attempt: 1,
-  explain: false,
-  sessionId: undefined,
-  turnId: undefined,
-  taskId: undefined,
-  toolCallId: undefined,
-  traceparent: undefined,
-  logger: silentLogger,
-};
 
 /** What a call came to. */
 export interface Outcome {

@@ -9,10 +9,10 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import type { JsonObject } from "../../../src/core/json.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { ANONYMOUS } from "../../../src/core/principal.ts";
 import type { DeclaredTool } from "../../../src/core/tool.ts";
 import { createEnvironmentSecrets } from "../../../src/secrets/environment-secrets.ts";
 import { SecretMemory } from "../../../src/secrets/secret-memory.ts";
+import { makeContext } from "../../pipeline/fixtures.ts";
 
 /** A folder for programs, which goes away with all it holds. */
 export interface TestFolder extends AsyncDisposable {
@@ -139,22 +139,8 @@ export interface CallOptions extends Partial<CallContext> {
 export function invoke(tool: Upstream, args: JsonObject = {}, options: CallOptions = {}): AsyncIterable<UpstreamEvent> {
   const { validateOnly = false, ...context } = options;
   const toolCall: ToolCall = { tool: "run_report", arguments: args, validateOnly, maxLength: undefined };
-  return tool.invoke(toolCall, { ...CONTEXT, signal: new AbortController().signal, ...context });
+  return tool.invoke(toolCall, makeContext({ deadlineMs: Number.MAX_SAFE_INTEGER, ...context }));
 }
-
-const CONTEXT: Omit<CallContext, "signal"> = {
-  callId: "0190f3a0-0000-7000-8000-000000000000",
-  principal: ANONYMOUS,
-  deadlineMs: Number.MAX_SAFE_INTEGER,
-  attempt: 1,
-  explain: false,
-  sessionId: undefined,
-  turnId: undefined,
-  taskId: undefined,
-  toolCallId: undefined,
-  traceparent: undefined,
-  logger: silentLogger,
-};
 
 /** What a call came to. */
 export interface Outcome {
