@@ -64,6 +64,12 @@ export interface CallContext {
   readonly logger: Logger;
   /** Absent: the caller gave no `request_id`, so the call may not be repeated and is not remembered. */
   readonly key?: CallKey;
+  /**
+   * To be called right before the attempt goes out. Absent: nobody asks for it.
+   *
+   * @throws GatewayError why it must not go out any more.
+   */
+  readonly beforeDispatch?: () => void;
 }
 
 /** What a tool says of one part of its output. Source: MCP `Annotations`. */

@@ -8,6 +8,7 @@ import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "./steps/concurrency.ts";
 import { createContinuationStep } from "./steps/continuation.ts";
 import { deadlineStep } from "./steps/deadline.ts";
+import { dispatchStep } from "./steps/dispatch.ts";
 import { createFaultsStep } from "./steps/faults.ts";
 import { createHedgeStep } from "./steps/hedge.ts";
 import { idempotencyFieldStep } from "./steps/idempotency-field.ts";
@@ -43,7 +44,8 @@ export interface PipelineStepDeps {
  * - hedge runs several attempts at once, each of which is counted and limited like any other;
  * - circuit-breaker stands around concurrency: what it keeps back takes no slot and no place in a line;
  * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
- * - ledger is the last: what is claimed has a slot and goes out, and what was refused or queued before left no trace;
+ * - ledger is the last that waits: what is claimed has a slot, and what was refused or queued before left no trace;
+ * - dispatch is the moment a call goes out: until then its circuit may keep it back;
  * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
@@ -63,6 +65,7 @@ export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
     createCircuitBreakerStep((affected) => changed?.(affected)),
     createConcurrencyStep(),
     ledgerStep,
+    dispatchStep,
     ...(faults === undefined ? [] : [createFaultsStep(faults)]),
   ];
 }

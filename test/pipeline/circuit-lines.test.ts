@@ -1,13 +1,17 @@
 import { expect, test } from "vitest";
-import type { CallContext, Invoke, UpstreamEvent } from "../../src/core/call.ts";
+import type { CallContext, CallKey, Invoke, UpstreamEvent } from "../../src/core/call.ts";
 import { GatewayError } from "../../src/core/errors.ts";
 import type { CircuitBreakerPolicy, ToolPolicy } from "../../src/core/step.ts";
 import { createCircuitBreakerStep } from "../../src/pipeline/steps/circuit-breaker.ts";
 import { createConcurrencyStep } from "../../src/pipeline/steps/concurrency.ts";
+import { dispatchStep } from "../../src/pipeline/steps/dispatch.ts";
+import { ledgerStep } from "../../src/pipeline/steps/ledger.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
 import { makeCall, makeContext, makeTool, POLICY, RESULT } from "./fixtures.ts";
 
 const LOST = new GatewayError("UPSTREAM_ANSWER_LOST", "the answer was lost", { effect: "unknown" });
+
+type Policy = Partial<ToolPolicy> & Partial<Pick<CircuitBreakerPolicy, "scope">>;
 
 /** Tools that run one call at a time and open their circuit at the first fault, behind an upstream that a test plays. */
 class Bench {
@@ -21,22 +25,32 @@ class Bench {
   call(
     name: string,
     callId: string,
-    { scope = "tool", ...changes }: Partial<ToolPolicy> & Partial<Pick<CircuitBreakerPolicy, "scope">> = {},
+    { scope = "tool", ...changes }: Policy = {},
     context: Partial<CallContext> = {},
   ): { readonly events: UpstreamEvent[]; readonly outcome: Promise<unknown> } {
+    const events: UpstreamEvent[] = [];
+    const read = async (): Promise<unknown> => {
+      for await (const event of this.begin(name, callId, { scope, ...changes }, context)) events.push(event);
+      return "ok";
+    };
+    return { events, outcome: read().catch((error: unknown) => error) };
+  }
+
+  /** A call whose events wait until they are read. */
+  begin(
+    name: string,
+    callId: string,
+    { scope = "tool", ...changes }: Policy = {},
+    context: Partial<CallContext> = {},
+  ): AsyncGenerator<UpstreamEvent, void, undefined> {
     const circuitBreaker = { failureThreshold: 1, resetTimeoutMs: 60_000, scope };
     const policy: ToolPolicy = { ...POLICY, concurrencyLimit: 1, circuitBreaker, ...changes };
-    const steps = [this.#breaker, this.#concurrency];
+    const steps = [this.#breaker, this.#concurrency, ledgerStep, dispatchStep];
     const invoke = steps.reduceRight<Invoke>((next, step) => {
       const intercept = step.compile(makeTool({ name }), policy, { clock: this.clock }, undefined);
       return intercept === undefined ? next : (call, given) => intercept(call, given, next);
     }, this.#upstream());
-    const events: UpstreamEvent[] = [];
-    const read = async (): Promise<unknown> => {
-      for await (const event of invoke(makeCall(), makeContext({ callId, ...context }))) events.push(event);
-      return "ok";
-    };
-    return { events, outcome: read().catch((error: unknown) => error) };
+    return eventsOf(invoke(makeCall(), makeContext({ callId, ...context })));
   }
 
   end(callId: string, how: UpstreamEvent | GatewayError): void {
@@ -45,14 +59,26 @@ class Bench {
 
   #upstream(): Invoke {
     const { reached } = this;
-    return async function* (_call, { callId }) {
+    return async function* (_call, { callId, signal }) {
       const ended = Promise.withResolvers<UpstreamEvent | GatewayError>();
+      signal.addEventListener("abort", () => ended.resolve(GatewayError.from(signal.reason)), { once: true });
       reached.set(callId, ended.resolve);
       const how = await ended.promise;
       if (how instanceof GatewayError) throw how;
       yield how;
     };
   }
+}
+
+async function* eventsOf(events: AsyncIterable<UpstreamEvent>): AsyncGenerator<UpstreamEvent, void, undefined> {
+  yield* events;
+}
+
+/** A key whose record is written when a test lets it be. */
+function makeKey(): { readonly key: CallKey; readonly written: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const key = { value: "k", forUpstream: "k", claim: () => promise, mayHaveActed: () => undefined };
+  return { key, written: () => resolve() };
 }
 
 test("calls that wait in line when the circuit opens end at once and never reach the upstream [R-D01]", async () => {
@@ -128,4 +154,57 @@ test("a circuit that opens leaves other lines alone, and a call that gave up its
   await bench.clock.advance(10);
   bench.end("c2", RESULT);
   expect(await Promise.all(other.map(({ outcome }) => outcome))).toEqual(["ok", "ok"]);
+});
+
+test("a call whose turn came, and whose reader was slow to hear of it, does not go out once the circuit has opened", async () => {
+  const bench = new Bench();
+  const two = { concurrencyLimit: 2 };
+  const running = [bench.call("a", "c0", two), bench.call("a", "c1", two)];
+  const slow = bench.begin("a", "c2", two);
+  expect((await slow.next()).value).toMatchObject({ type: "queue-enter" });
+  bench.end("c0", RESULT);
+  expect((await slow.next()).value).toMatchObject({ type: "queue-leave" });
+  bench.end("c1", LOST);
+  expect(await Promise.all(running.map(({ outcome }) => outcome))).toEqual(["ok", LOST]);
+  await expect(slow.next()).rejects.toMatchObject({ reason: "CIRCUIT_OPEN", effect: "none" });
+  expect([...bench.reached.keys()]).toEqual(["c0", "c1"]);
+  // Its slot is free again.
+  await bench.clock.advance(60_000);
+  const probe = bench.call("a", "c3", { ...two, concurrencyLimit: 1 });
+  await bench.clock.advance(0);
+  bench.end("c3", RESULT);
+  expect(await probe.outcome).toBe("ok");
+});
+
+test.each<Policy>([{ concurrencyLimit: undefined }, { concurrencyLimit: 2 }])(
+  "a call whose record is being written when the circuit opens ends at once and never goes out: %j",
+  async (policy) => {
+    const bench = new Bench();
+    const { key, written } = makeKey();
+    const running = bench.call("a", "c0", policy);
+    const recorded = bench.call("a", "c1", policy, { key });
+    await bench.clock.advance(10);
+    bench.end("c0", LOST);
+    expect(await running.outcome).toBe(LOST);
+    expect(await recorded.outcome).toMatchObject({ reason: "CIRCUIT_OPEN", effect: "none" });
+    written();
+    await bench.clock.advance(10);
+    expect([...bench.reached.keys()]).toEqual(["c0"]);
+  },
+);
+
+test("a record that is there before the circuit opens lets its call go out, which goes on when the circuit opens then", async () => {
+  const bench = new Bench();
+  const { key, written } = makeKey();
+  const policy = { concurrencyLimit: 2 };
+  const running = bench.call("a", "c0", policy);
+  const recorded = bench.call("a", "c1", policy, { key });
+  written();
+  await bench.clock.advance(10);
+  bench.end("c0", LOST);
+  expect(await running.outcome).toBe(LOST);
+  await bench.clock.advance(10);
+  bench.end("c1", RESULT);
+  expect(await recorded.outcome).toBe("ok");
+  expect([...bench.reached.keys()]).toEqual(["c0", "c1"]);
 });

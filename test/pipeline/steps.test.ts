@@ -43,6 +43,7 @@ test("the steps stand in this order, each compiled and tested by itself [S2-11]"
     ["circuit-breaker", "attempt"],
     ["concurrency", "attempt"],
     ["ledger", "attempt"],
+    ["dispatch", "attempt"],
   ]);
 });
 

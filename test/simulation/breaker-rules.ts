@@ -12,6 +12,8 @@ interface Expected {
   state: "closed" | "open" | "half-open";
   /** Grows with each change of the state. */
   epoch: number;
+  /** How often it has opened. */
+  opened: number;
   faults: number;
   /** The same, and those of attempts that began before the last change too, which may count or not. */
   mostFaults: number;
@@ -29,11 +31,13 @@ type Verdict = "fault" | "answered" | "nothing";
  */
 export class BreakerRules {
   readonly step: Step;
-  /** Stands behind the line: what comes there goes out. */
+  /** Stands where the upstream does: what comes there goes out. */
   readonly dispatchStep: Step;
   readonly #clock: Clock;
   readonly #journal: Journal;
   readonly #circuits = new Map<string, Expected>();
+  /** How often its circuit had opened when an attempt was let pass, by the signal that ends the attempt. */
+  readonly #admitted = new WeakMap<AbortSignal, number>();
 
   constructor(clock: Clock, journal: Journal) {
     this.#clock = clock;
@@ -56,7 +60,9 @@ export class BreakerRules {
         if (circuitBreaker === undefined) return undefined;
         const expected = this.#of(name, policy, circuitBreaker);
         return (call, context, next) => {
-          if (expected.state === "open") journal.breach("nothing leaves the line of an open circuit", context.callId);
+          if (this.#admitted.get(context.signal) !== expected.opened) {
+            journal.breach("nothing goes out that its circuit let pass before it opened", context.callId);
+          }
           return next(call, context);
         };
       },
@@ -77,6 +83,7 @@ export class BreakerRules {
         this.#journal.breach("a circuit opens for the upstream's faults", `${expected.mostFaults} of ${needed}`);
       }
       change(expected, "open");
+      expected.opened += 1;
       expected.reopensMs = this.#clock.monotonicMs() + circuitBreaker.resetTimeoutMs;
     } else change(expected, "closed");
   }
@@ -88,6 +95,7 @@ export class BreakerRules {
       policy,
       state: "closed",
       epoch: 0,
+      opened: 0,
       faults: 0,
       mostFaults: 0,
       faultMs: 0,
@@ -106,6 +114,7 @@ export class BreakerRules {
     next: Invoke,
   ): AsyncGenerator<UpstreamEvent, void, undefined> {
     const epoch = this.#admit(expected, context.callId);
+    this.#admitted.set(context.signal, expected.opened);
     let verdict: Verdict = "nothing";
     try {
       for await (const event of next(call, context)) {

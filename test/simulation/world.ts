@@ -89,7 +89,7 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
   });
   const rules = new Map([
     ["circuit-breaker", breakers.step],
-    ["concurrency", breakers.dispatchStep],
+    ["dispatch", breakers.dispatchStep],
   ]);
   const steps = createPipelineSteps({ checker, random: () => dice.roll() }).flatMap((step) => {
     const rule = rules.get(step.name);

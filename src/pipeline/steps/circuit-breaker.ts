@@ -2,8 +2,9 @@ import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "../../core/ca
 import type { Clock } from "../../core/clock.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { type LinkedSignal, linkSignals } from "../../core/signal.ts";
-import type { Affected, Step, ToolPolicy } from "../../core/step.ts";
+import type { Affected, Step } from "../../core/step.ts";
 import type { Availability } from "../../core/tool.ts";
+import { type WaitsBeforeDispatch, waitsBeforeDispatch } from "../before-dispatch.ts";
 import type { Circuit } from "../circuit.ts";
 import { type CircuitSubject, Circuits, subjectOf } from "../circuits.ts";
 import { type Verdict, verdictOfError, verdictOfResult } from "../upstream-fault.ts";
@@ -13,8 +14,8 @@ const PROBE_WAIT_MS = 1_000;
 
 /**
  * Keeps attempts from an upstream that has failed so many times in a row: they end at once with CIRCUIT_OPEN, which
- * says why and when the next one is made; so do those that wait for their turn when it comes to that. `changed` is told
- * whenever tools have another availability by it.
+ * says why and when the next one is made; so do those that have not gone out yet when it comes to that, whatever they
+ * wait for. `changed` is told whenever tools have another availability by it.
  */
 export function createCircuitBreakerStep(changed: (affected: Affected) => void): Step {
   const circuits = new Circuits(({ policy, tool, upstream }) =>
@@ -27,7 +28,7 @@ export function createCircuitBreakerStep(changed: (affected: Affected) => void):
     compile(tool, policy, { clock }) {
       const subject = subjectOf(tool.name, policy);
       if (subject === undefined) return undefined;
-      const parts = { circuits, lines, waits: mayWait(policy), subject, clock };
+      const parts = { circuits, lines, waits: waitsBeforeDispatch(policy), subject, clock };
       return (call, context, next) =>
         call.validateOnly ? next(call, context) : guarded({ ...parts, call, context, next });
     },
@@ -43,18 +44,13 @@ export function createCircuitBreakerStep(changed: (affected: Affected) => void):
   };
 }
 
-/** Whether the tool's attempts may have to wait in line. */
-function mayWait({ concurrencyLimit, adaptiveConcurrency, group }: ToolPolicy): boolean {
-  return concurrencyLimit !== undefined || adaptiveConcurrency || group?.maxParallelCalls !== undefined;
-}
-
-/** An attempt that waits in line behind a circuit, as long as it does. */
+/** An attempt that passed a circuit and has not gone out yet. */
 interface Place extends LinkedSignal {
   /** Why it must not go out any more. */
   turnedAway: GatewayError | undefined;
 }
 
-/** The attempts that wait in line, by their circuit. */
+/** The attempts that have not gone out yet, by their circuit. */
 class Lines {
   readonly #places = new Map<string, Map<Place, CircuitSubject>>();
 
@@ -68,7 +64,7 @@ class Lines {
     if (places?.delete(place) === true && places.size === 0) this.#places.delete(key);
   }
 
-  /** The circuit has opened: nobody who waits behind it goes out. */
+  /** The circuit has opened: nobody who passed it before goes out. */
   turnAway({ key }: CircuitSubject, circuit: Circuit): void {
     for (const [place, subject] of this.#places.get(key) ?? []) {
       place.turnedAway ??= circuitOpen(subject, circuit);
@@ -80,8 +76,7 @@ class Lines {
 interface Guarded {
   readonly circuits: Circuits;
   readonly lines: Lines;
-  /** Whether the tool's attempts may have to wait in line. */
-  readonly waits: boolean;
+  readonly waits: WaitsBeforeDispatch;
   readonly subject: CircuitSubject;
   readonly clock: Clock;
   readonly call: ToolCall;
@@ -95,7 +90,9 @@ async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, und
   if (passage.circuit !== undefined && passage.permit === undefined) throw circuitOpen(subject, passage.circuit);
   let verdict: Verdict = "nothing";
   try {
-    for await (const event of waits ? inLine(parts) : next(call, context)) {
+    // What has nothing to wait for goes out in the very moment it has passed.
+    const isToWait = waits.turn || (waits.record && context.key !== undefined);
+    for await (const event of isToWait ? untilDispatched(parts) : next(call, context)) {
       if (event.type === "upstream-result") verdict = verdictOfResult(event.result);
       else if (event.type === "upstream-delta") {
         verdict = "answered";
@@ -113,20 +110,18 @@ async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, und
   }
 }
 
-/** The attempt's events, which end at once where the circuit opens while it waits for its turn. */
-async function* inLine(parts: Guarded): AsyncGenerator<UpstreamEvent, void, undefined> {
+/** The attempt's events, which end at once where the circuit opens before the attempt goes out. */
+async function* untilDispatched(parts: Guarded): AsyncGenerator<UpstreamEvent, void, undefined> {
   const { lines, subject, call, context, next } = parts;
   using link = linkSignals(context.signal);
   const place: Place = { ...link, turnedAway: undefined };
+  const beforeDispatch = (): void => {
+    lines.leave(subject, place);
+    if (place.turnedAway !== undefined) throw place.turnedAway;
+  };
+  lines.enter(subject, place);
   try {
-    for await (const event of next(call, { ...context, signal: link.signal })) {
-      if (event.type === "queue-enter") lines.enter(subject, place);
-      yield event;
-      if (event.type !== "queue-leave") continue;
-      lines.leave(subject, place);
-      // It had its turn at the moment the circuit opened.
-      if (place.turnedAway !== undefined) throw place.turnedAway;
-    }
+    yield* next(call, { ...context, signal: link.signal, beforeDispatch });
   } catch (thrown) {
     throw place.turnedAway ?? thrown;
   } finally {

@@ -123,7 +123,12 @@ async function* inTurn(
     yield { type: "queue-enter", limit: limit.subject, position };
     const outcome = await taken.catch((error: unknown) => GatewayError.from(error));
     yield { type: "queue-leave", waitedMs: clock.monotonicMs() - sinceMs };
-    if (outcome instanceof GatewayError) throw signal.aborted ? endedInLine(path.tool, limit, outcome) : outcome;
+    // The reader may have been slow to come for more.
+    if (signal.aborted) {
+      const reason = outcome instanceof GatewayError ? outcome : GatewayError.from(signal.reason);
+      throw endedInLine(path.tool, limit, reason);
+    }
+    if (outcome instanceof GatewayError) throw outcome;
     isHeld = true;
     return outcome;
   } finally {
