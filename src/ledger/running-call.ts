@@ -59,6 +59,11 @@ export class RunningCall<T> {
     return this.#end !== undefined;
   }
 
+  /** Whether it is being ended. */
+  get aborted(): boolean {
+    return this.#controller.signal.aborted;
+  }
+
   /** Sequence of the oldest event that is kept. */
   get first(): number {
     return this.#parts.log.first;

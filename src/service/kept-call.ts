@@ -1,5 +1,5 @@
 import { GatewayError } from "../core/errors.ts";
-import { eventsUntil, raceSignal } from "../core/signal.ts";
+import { eventsUntil } from "../core/signal.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
 import { openCall } from "./call-context.ts";
 import type { CallEvent, CallOutput } from "./call-record.ts";
@@ -45,11 +45,9 @@ export async function* keptCall(
     refuseChangedContract(lease.definition, request.contractDigest);
     using opened = openCall(request, lease.definition, rpc, deps);
     using work = new KeptWork({ request, lease, opened, deps });
-    if (work.keyed !== undefined) await work.noting(raceSignal(deps.kept.joinable(work.keyed), rpc.signal));
     const windowMs = deps.kept.grant(resumeWindowMs);
-    const attachment = deps.kept.enter({ ...work.facts, windowMs, run: (signal) => work.run(signal) });
-    if (attachment.joins) work.joins(attachment.runnerId);
-    else {
+    const attachment = work.enter(windowMs);
+    if (!attachment.joins) {
       // A call in flight keeps its version of the tool, whoever reads it.
       runs = true;
       void attachment.run.done.then(() => lease[Symbol.dispose]());

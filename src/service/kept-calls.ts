@@ -40,8 +40,10 @@ export interface KeptCall {
   readonly windowMs: number | undefined;
   /** What its caller is to see of it. */
   readonly view: CallerView;
-  /** Runs it. */
-  run(signal: AbortSignal): AsyncIterable<CallOutput>;
+  /** Runs it, when the calls of the same key that cannot be joined any more are gone; `undefined`: there are none. */
+  run(signal: AbortSignal, before: Promise<void> | undefined): AsyncIterable<CallOutput>;
+  /** Resolves when nothing of its run goes on, its record neither. */
+  readonly gone: Promise<void>;
 }
 
 /** A call as one of its callers sees it. */
@@ -82,6 +84,10 @@ interface Run {
   readonly digest: string | undefined;
   readonly call: RunningCall<CallOutput>;
   readonly log: EventLog<CallOutput>;
+  /** Resolves when nothing of it goes on, nor of those that it waits for. */
+  readonly gone: Promise<void>;
+  /** Whether its readers have its end. */
+  over: boolean;
   /** Readers and streams that need its output. */
   users: number;
 }
@@ -125,24 +131,16 @@ export class KeptCalls implements AsyncDisposable {
   }
 
   /**
-   * Resolves when a call of this key is not running, or can be joined from its beginning.
+   * Joins the running call of the same key, or runs this one: after that one, where it is being ended or its beginning
+   * is not kept.
    *
    * @throws GatewayError REQUEST_ID_REUSED.
    */
-  async joinable(keyed: LedgerKey & { readonly digest: string }): Promise<void> {
-    for (;;) {
-      const run = this.#byKey.get(idOf(keyed));
-      if (run === undefined) return;
-      if (run.digest !== keyed.digest) throw requestIdReused(keyed);
-      if (run.call.first === 1) return;
-      await run.call.done;
-    }
-  }
-
-  /** Joins the running call of the same key, or runs this one. */
   enter(call: KeptCall): Attachment {
-    const id = call.keyed === undefined ? undefined : idOf(call.keyed);
-    const run = (id === undefined ? undefined : this.#byKey.get(id)) ?? this.#start(call, id);
+    const { keyed } = call;
+    const before = keyed === undefined ? undefined : this.#byKey.get(idOf(keyed));
+    if (keyed !== undefined && before !== undefined && before.digest !== keyed.digest) throw requestIdReused(keyed);
+    const run = before !== undefined && isJoinable(before) ? before : this.#start(call, before?.gone);
     const attachment = this.#attach(run, call, 0);
     if (call.windowMs === undefined) return attachment;
     const { callId, principal, windowMs, view } = call;
@@ -186,25 +184,35 @@ export class KeptCalls implements AsyncDisposable {
     await this.#options.store[Symbol.asyncDispose]();
   }
 
-  #start(call: KeptCall, id: string | undefined): Run {
+  #start(call: KeptCall, before: Promise<void> | undefined): Run {
     const { resume, spill, logger } = this.#options;
     const limits = { memoryBytes: resume.callMemoryBytes, diskBytes: resume.callDiskBytes };
     const log = new EventLog<CallOutput>({ ...limits, form: OUTPUT_FORM, spill, logger });
     const running = new RunningCall<CallOutput>({
-      run: (signal) => call.run(signal),
+      run: (signal) => call.run(signal, before),
       log,
       bytesOf: OUTPUT_FORM.bytesOf,
       isLast: ({ type }) => type === "completed",
       heldBytes: (limits.memoryBytes + limits.diskBytes) / 2,
     });
-    const run: Run = { callId: call.callId, digest: call.keyed?.digest, call: running, log, users: 1 };
+    const { callId, keyed } = call;
+    const gone = Promise.all([before, call.gone]).then(() => undefined);
+    const run: Run = { callId, digest: keyed?.digest, call: running, log, gone, over: false, users: 1 };
     this.#runs.add(run);
-    if (id !== undefined) this.#byKey.set(id, run);
     void running.done.then(() => {
-      if (id !== undefined) this.#byKey.delete(id);
+      run.over = true;
       this.#release(run);
     });
+    if (keyed !== undefined) this.#takeKey(idOf(keyed), run);
     return run;
+  }
+
+  #takeKey(id: string, run: Run): void {
+    this.#byKey.set(id, run);
+    void run.gone.then(() => {
+      // Another may wait for it under the same key by now.
+      if (this.#byKey.get(id) === run) this.#byKey.delete(id);
+    });
   }
 
   #attach(run: Run, { callId, view }: Pick<KeptCall, "callId" | "view">, after: number): Attachment {
@@ -276,6 +284,11 @@ export class KeptCalls implements AsyncDisposable {
     if (run.users > 0 || !this.#runs.delete(run)) return;
     void run.log[Symbol.asyncDispose]();
   }
+}
+
+/** Whether a caller that joins it gets the whole output, and an end that is not that of those who left it. */
+function isJoinable({ call, over }: Run): boolean {
+  return !over && !call.aborted && call.first === 1;
 }
 
 function idOf({ principal, tool, key }: LedgerKey): string {

@@ -5,15 +5,14 @@ import { GatewayError } from "../core/errors.ts";
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
 import type { LogFields } from "../core/logger.ts";
 import type { ToolLease } from "../core/registry.ts";
-import { eventsUntil, linkSignals } from "../core/signal.ts";
-import type { LedgerKey } from "../core/store.ts";
+import { eventsUntil, linkSignals, raceSignal } from "../core/signal.ts";
 import type { Reconcile } from "../ledger/call-ledger.ts";
 import { upstreamKey } from "../ledger/upstream-key.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
 import { outputPieces } from "../wire/result-codec.ts";
 import type { OpenCall } from "./call-context.ts";
-import { type CallEvent, type CallOutput, CallRecord } from "./call-record.ts";
-import type { CallerView, KeptCall, KeptCalls } from "./kept-calls.ts";
+import { type CallEnd, type CallEvent, type CallOutput, CallRecord } from "./call-record.ts";
+import type { Attachment, CallerView, KeptCall, KeptCalls } from "./kept-calls.ts";
 import { ABORT_GRACE_MS, type CallDeps } from "./run-call.ts";
 
 /** What running kept calls takes. */
@@ -29,13 +28,21 @@ export interface KeptWorkParts {
   readonly deps: KeptCallDeps;
 }
 
-/** One caller's side of a kept call: what it runs if it is the one to run it, and its line in the log if it is not. */
+/**
+ * One caller's side of a kept call: what it runs if it is the one to run it, and its line in the log where the tool's own
+ * path does not write one.
+ */
 export class KeptWork implements Disposable {
-  /** `undefined`: the call has no key. */
-  readonly keyed: (LedgerKey & { readonly digest: string }) | undefined;
   readonly #parts: KeptWorkParts;
   readonly #record: CallRecord;
-  /** Whether the tool's own path ran, which puts its calls on record by itself. */
+  /** `undefined`: the call has no key. */
+  readonly #keyed: KeptCall["keyed"];
+  readonly #gone = Promise.withResolvers<void>();
+  /** Whether its run is its own and not another call's. */
+  #runs = false;
+  /** Whether something of its run may go on when its end is told. */
+  #underWay = false;
+  /** Whether the tool's own path ran. */
   #ran = false;
   #joined: string | undefined;
   #outcome: LogFields = { outcome: "left" };
@@ -47,79 +54,102 @@ export class KeptWork implements Disposable {
     this.#record = new CallRecord(request, definition, deps.clock);
     const principal = opened.context.principal.id;
     const { requestId: key } = request;
-    this.keyed = key === undefined ? undefined : { principal, tool: definition.name, key, digest: digestOf(request) };
+    this.#keyed = key === undefined ? undefined : { principal, tool: definition.name, key, digest: digestOf(request) };
   }
 
-  get facts(): Pick<KeptCall, "callId" | "principal" | "keyed" | "view"> {
-    const { definition } = this.#parts.lease;
-    const { callId, principal } = this.#parts.opened.context;
+  /**
+   * Runs the call, or joins the one that runs with its key.
+   *
+   * @throws GatewayError REQUEST_ID_REUSED.
+   */
+  enter(windowMs: number | undefined): Attachment {
+    const { lease, opened, deps } = this.#parts;
+    const { callId, principal } = opened.context;
+    const { definition } = lease;
     const view: CallerView = {
       joined: (end) => this.#record.joined(end),
       cut: (signal) => cutError(definition, signal),
     };
-    return { callId, principal: principal.id, keyed: this.keyed, view };
-  }
-
-  /** The call joined another. */
-  joins(runnerId: string): void {
-    this.#joined = runnerId;
+    try {
+      const attachment = deps.kept.enter({
+        callId,
+        principal: principal.id,
+        keyed: this.#keyed,
+        windowMs,
+        view,
+        run: (signal, before) => this.#run(signal, before),
+        gone: this.#gone.promise,
+      });
+      this.#runs = !attachment.joins;
+      if (attachment.joins) this.#joined = attachment.runnerId;
+      return attachment;
+    } catch (thrown) {
+      throw this.#noteError(thrown);
+    }
   }
 
   /** Runs the call, or has its earlier outcome from the ledger. */
-  async *run(signal: AbortSignal): AsyncGenerator<CallOutput, void, undefined> {
+  async *#run(signal: AbortSignal, before: Promise<void> | undefined): AsyncGenerator<CallOutput, void, undefined> {
     const { opened, lease, deps } = this.#parts;
     const { clock } = deps;
     const record = this.#record;
     using link = linkSignals(signal);
     using _timer = clock.after(opened.context.deadlineMs - clock.now(), () => link.abort(opened.overdue()));
     const context = { ...opened.context, signal: link.signal };
-    const events = eventsUntil(this.#events(context), link.signal, clock, {
-      graceMs: ABORT_GRACE_MS,
-      cutError: () => cutError(lease.definition, link.signal),
-    });
-    for await (const event of events) {
-      if (event.type === "exchange") record.add(event.exchange);
-      else if (event.type === "queue-leave") record.waited(event.waitedMs);
-      else if (event.type === "completed") yield record.end(event);
-      else yield* outputPieces(event);
+    try {
+      const events = eventsUntil(this.#events(context, before), link.signal, clock, {
+        graceMs: ABORT_GRACE_MS,
+        cutError: () => cutError(lease.definition, link.signal),
+      });
+      for await (const event of events) {
+        if (event.type === "exchange") record.add(event.exchange);
+        else if (event.type === "queue-leave") record.waited(event.waitedMs);
+        else if (event.type === "completed") yield this.#noteEnd(record.end(event));
+        else yield* outputPieces(event);
+      }
+      record.refuseEndless();
+    } catch (thrown) {
+      throw this.#noteError(thrown);
+    } finally {
+      if (!this.#underWay) this.#gone.resolve();
+      if (!this.#ran) this.#log();
     }
-    record.refuseEndless();
   }
 
-  /** Passes events on and takes note of how the call ended for this caller. */
+  /** Passes events on and takes note of how the call ended for this caller, where it has joined another's. */
   async *noted(events: AsyncIterable<CallEvent>): AsyncGenerator<CallEvent, void, undefined> {
+    if (this.#runs) {
+      yield* events;
+      return;
+    }
     try {
-      for await (const event of events) {
-        if (event.type === "completed") {
-          const { effect, replayed } = event.stats;
-          const failure = event.result?.failure;
-          const reason = failure === undefined ? {} : { reason: failure.reason };
-          const passed = event.result?.needsInput === undefined ? "ok" : "needs-input";
-          this.#outcome = { outcome: failure === undefined ? passed : "failure", ...reason, effect, replayed };
-        }
-        yield event;
-      }
+      for await (const event of events) yield event.type === "completed" ? this.#noteEnd(event) : event;
     } catch (thrown) {
       throw this.#noteError(thrown);
     }
   }
 
-  /** Takes note of how a part of the call fails. */
-  async noting<T>(part: Promise<T>): Promise<T> {
-    return part.catch((thrown: unknown) => {
-      throw this.#noteError(thrown);
-    });
+  /** The caller has gone: puts its call on record, unless it runs, which may go on. */
+  [Symbol.dispose](): void {
+    if (!this.#runs) this.#log();
   }
 
-  /** Puts the call on record where the tool's own path did not. */
-  [Symbol.dispose](): void {
-    if (this.#ran) return;
+  #log(): void {
     const { lease, opened, deps } = this.#parts;
     const { callId, principal } = opened.context;
     const ms = Math.round((deps.clock.monotonicMs() - this.#record.startedMs) * 1_000) / 1_000;
     const joined = this.#joined === undefined ? {} : { joined: this.#joined };
     const facts = { callId, tool: lease.definition.name, principal: principal.id, ...joined };
     opened.context.logger.info("tool-call-end", { ...facts, ms, ...this.#outcome });
+  }
+
+  #noteEnd(end: CallEnd): CallEnd {
+    const { effect, replayed } = end.stats;
+    const failure = end.result?.failure;
+    const reason = failure === undefined ? {} : { reason: failure.reason };
+    const passed = end.result?.needsInput === undefined ? "ok" : "needs-input";
+    this.#outcome = { outcome: failure === undefined ? passed : "failure", ...reason, effect, replayed };
+    return end;
   }
 
   #noteError(thrown: unknown): GatewayError {
@@ -129,20 +159,44 @@ export class KeptWork implements Disposable {
     return error;
   }
 
-  #events(context: CallContext): AsyncIterable<ToolEvent> {
-    const { opened, lease, deps } = this.#parts;
-    const run = (more: Pick<CallContext, "key">): AsyncIterable<ToolEvent> => {
-      this.#ran = true;
-      return lease.run(opened.call, { ...context, ...more });
-    };
-    if (this.keyed === undefined) return run({});
-    return deps.kept.ledger.events({
-      ...this.keyed,
+  #events(context: CallContext, before: Promise<void> | undefined): AsyncIterable<ToolEvent> {
+    const keyed = this.#keyed;
+    if (keyed === undefined) return this.#tool(context);
+    const { lease, deps } = this.#parts;
+    const events = deps.kept.ledger.events({
+      ...keyed,
       callId: context.callId,
       repeatable: lease.repeat?.repeatable === true,
-      run: (key) => run({ key }),
-      reconcile: this.#reconcile(upstreamKey(this.keyed), context),
+      run: (key) => this.#tool({ ...context, key }),
+      reconcile: this.#reconcile(upstreamKey(keyed), context),
     });
+    return this.#inTurn(events, context.signal, before);
+  }
+
+  /** The events, when the runs of the same key before this one are gone; tells when this one is. */
+  async *#inTurn(
+    events: AsyncIterable<ToolEvent>,
+    signal: AbortSignal,
+    before: Promise<void> | undefined,
+  ): AsyncGenerator<ToolEvent, void, undefined> {
+    this.#underWay = true;
+    try {
+      // What those did nobody knows by then.
+      if (before !== undefined)
+        await raceSignal(before, signal).catch(() => {
+          throw cutError(this.#parts.lease.definition, signal);
+        });
+      yield* events;
+    } finally {
+      this.#gone.resolve();
+    }
+  }
+
+  #tool(context: CallContext): AsyncIterable<ToolEvent> {
+    // The ledger may have taken its time.
+    context.signal.throwIfAborted();
+    this.#ran = true;
+    return this.#parts.lease.run(this.#parts.opened.call, context);
   }
 
   #reconcile(key: string, context: CallContext): Reconcile | undefined {
