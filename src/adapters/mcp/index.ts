@@ -4,9 +4,9 @@ import { formatDuration } from "../../core/durations.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
 import type { TextCache } from "../../core/store.ts";
 import { Launcher } from "../shared/launcher/launcher.ts";
+import type { ChannelNetwork } from "../shared/network/http-channel.ts";
 import { MCP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureMcp, type McpSurroundings } from "./configure.ts";
-import type { ChannelNetwork } from "./http-channel.ts";
 import type { McpConfig } from "./mcp-config.ts";
 import { McpUpstream } from "./mcp-upstream.ts";
 

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from "../../core/clock.ts";
+import type { ChannelAnswer } from "../shared/network/http-channel.ts";
 import { readEvents, type StreamState } from "./event-stream.ts";
-import type { ChannelAnswer } from "./http-channel.ts";
 
 /** Waits between attempts: the first, and the longest. */
 const WAIT_MS = { first: 1_000, most: 60_000 } as const;

@@ -1,6 +1,7 @@
 import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
+import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { NamedProgram } from "../shared/launcher/examine.ts";
 import type { PROTOCOLS, STARTS } from "./config-schema.ts";
 
@@ -27,15 +28,7 @@ export interface ProgramTarget {
 /** How the gateway identifies itself to a remote server. */
 export type ServerAuth =
   | { readonly kind: "bearer"; readonly secretRef: string }
-  | {
-      readonly kind: "client_credentials";
-      readonly tokenUrl: string;
-      readonly clientId: string;
-      readonly secretRef: string;
-      readonly scopes: readonly string[];
-      readonly clientAuth: "basic" | "post";
-      readonly resource: string;
-    };
+  | ({ readonly kind: "client_credentials" } & ClientCredentials);
 
 /** A server that is reached over HTTP. */
 export interface RemoteTarget {

@@ -7,7 +7,7 @@ import type { Availability } from "../../core/tool.ts";
 import { cancellable } from "../shared/cancellable.ts";
 import { findProgramProblem } from "../shared/launcher/examine.ts";
 import type { Launcher } from "../shared/launcher/launcher.ts";
-import type { ChannelNetwork } from "./http-channel.ts";
+import type { ChannelNetwork } from "../shared/network/http-channel.ts";
 import { type CallSurroundings, McpCall } from "./mcp-call.ts";
 import { type McpConfig, namedProgram, secretRefsOf } from "./mcp-config.ts";
 import { Noise } from "./noise.ts";

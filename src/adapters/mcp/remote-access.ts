@@ -1,10 +1,15 @@
 import type { Clock } from "../../core/clock.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { VERSION } from "../../core/version.ts";
+import { AccessTokens } from "../shared/access-tokens.ts";
 import { headerBytes, holdsControl } from "../shared/header-rules.ts";
+import {
+  type ChannelAnswer,
+  type ChannelNetwork,
+  type ChannelRequest,
+  HttpChannel,
+} from "../shared/network/http-channel.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
-import { AccessTokens } from "./access-tokens.ts";
-import { type ChannelAnswer, type ChannelNetwork, type ChannelRequest, HttpChannel } from "./http-channel.ts";
 import { filledValue, type RemoteTarget } from "./mcp-config.ts";
 
 /** Connections to one server where nobody sets another number. */

@@ -2,7 +2,7 @@ import { ProtocolError, SdkHttpError, SUPPORTED_PROTOCOL_VERSIONS } from "@model
 import type { AdapterDeps } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { linkSignals, raceSignal } from "../../core/signal.ts";
-import type { ChannelNetwork } from "./http-channel.ts";
+import type { ChannelNetwork } from "../shared/network/http-channel.ts";
 import type { McpConfig, ProgramTarget, RemoteTarget } from "./mcp-config.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
 import { type ProgramSource, serverProgram } from "./program-source.ts";

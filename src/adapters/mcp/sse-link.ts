@@ -1,9 +1,9 @@
 import { SdkErrorCode, SdkHttpError, type TransportSendOptions } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../core/errors.ts";
 import { type JsonObject, parseJson, stringifyJson } from "../../core/json.ts";
+import type { ChannelAnswer } from "../shared/network/http-channel.ts";
 import type { ServerSentEvent } from "../shared/sse-parser.ts";
 import { readEvents } from "./event-stream.ts";
-import type { ChannelAnswer } from "./http-channel.ts";
 import type { RemoteAccess } from "./remote-access.ts";
 import { type RequestWatch, ServerLink } from "./server-link.ts";
 import type { RemoteLinkOptions } from "./streamable-link.ts";

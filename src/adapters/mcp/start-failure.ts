@@ -8,7 +8,7 @@ import {
 import { GatewayError } from "../../core/errors.ts";
 import { headIndex, oneLine } from "../../core/text.ts";
 import type { ProgramEnd } from "../shared/launcher/running-program.ts";
-import { NotConnected } from "./http-channel.ts";
+import { NotConnected } from "../shared/network/http-channel.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
 import type { ServerLink } from "./server-link.ts";
 import { RpcFailure } from "./session.ts";

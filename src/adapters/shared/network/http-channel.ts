@@ -1,9 +1,9 @@
 import type { LookupFunction, Socket } from "node:net";
 import { Pool } from "undici";
-import type { Clock } from "../../core/clock.ts";
-import { ConnectProblem, connectProblem } from "../shared/network/connect-problem.ts";
-import { Connector } from "../shared/network/connector.ts";
-import { type ProxyEnvironment, routeTo } from "../shared/network/proxy.ts";
+import type { Clock } from "../../../core/clock.ts";
+import { ConnectProblem, connectProblem } from "./connect-problem.ts";
+import { Connector } from "./connector.ts";
+import { type ProxyEnvironment, routeTo } from "./proxy.ts";
 
 /** Most bytes of an answer's header block. */
 const MAX_HEADER_BYTES = 64 * 1024;

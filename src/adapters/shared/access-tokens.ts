@@ -3,9 +3,8 @@ import { GatewayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonObject, ownValue, parseJson } from "../../core/json.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { raceSignal } from "../../core/signal.ts";
-import { secretValue } from "../shared/secret-value.ts";
-import { type HttpChannel, NotConnected } from "./http-channel.ts";
-import type { ServerAuth } from "./mcp-config.ts";
+import { type HttpChannel, NotConnected } from "./network/http-channel.ts";
+import { secretValue } from "./secret-value.ts";
 
 /** A token without a time is taken to last so long. */
 const DEFAULT_LIFE_MS = 300_000;
@@ -16,10 +15,21 @@ const EARLY_MS = 60_000;
 /** Longest time for one answer. */
 const FETCH_MS = 10_000;
 
+/** A client that identifies itself with a secret, and what its tokens are for. */
+export interface ClientCredentials {
+  readonly tokenUrl: string;
+  readonly clientId: string;
+  readonly secretRef: string;
+  readonly scopes: readonly string[];
+  readonly clientAuth: "basic" | "post";
+  /** Source: RFC 8707. */
+  readonly resource: string;
+}
+
 /** What tokens are fetched with. */
 export interface AccessTokensOptions {
   readonly server: string;
-  readonly auth: Extract<ServerAuth, { readonly kind: "client_credentials" }>;
+  readonly auth: ClientCredentials;
   /** Opens connections to an origin. */
   open(origin: string): HttpChannel;
   readonly secrets: SecretSource;
