@@ -228,13 +228,14 @@ function portSettings(config: GatewayConfig): PortSettings {
 }
 
 function adaptersByKind(
-  { tools, scripts, state }: GatewayConfig,
+  { tools, scripts, servers, state }: GatewayConfig,
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyMap<ToolKind, Adapter> {
   const adapters = createAdapters({
     environment,
     folder: tools.folder,
     shell: scripts.shell,
+    starts: servers.starts,
     cache: createFileTexts(join(state.folder, "servers")),
   });
   return new Map(adapters.map((adapter) => [adapter.kind, adapter]));

@@ -14,13 +14,17 @@ export interface AdapterOptions {
   readonly shell: boolean;
   /** Where what was learnt of servers is kept over restarts. Default: nowhere. */
   readonly cache?: TextCache;
+  /** Most MCP servers that start at a time. Default: 16 programs, 64 over HTTP. */
+  readonly starts?: { readonly programs: number; readonly remote: number };
 }
 
 /** THE list of adapters: a new kind is one line here. */
-export function createAdapters({ environment, folder, shell, cache }: AdapterOptions): readonly Adapter[] {
+export function createAdapters(options: AdapterOptions): readonly Adapter[] {
+  const { shell, ...surroundings } = options;
+  const { environment, folder } = surroundings;
   return [
     createHttpAdapter({ environment }),
     createScriptAdapter({ environment, folder, shell }),
-    createMcpAdapter({ environment, folder, ...(cache === undefined ? {} : { cache }) }),
+    createMcpAdapter(surroundings),
   ];
 }

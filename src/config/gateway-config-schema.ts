@@ -7,6 +7,7 @@ import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
+import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
 
@@ -219,6 +220,7 @@ export const SETTINGS = {
     },
     standard: "refuse",
   },
+  ...SERVER_SETTINGS,
   denied_calls: {
     schema: {
       enum: ["not_found", "permission_denied"],
@@ -301,6 +303,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   ledger: "The record of calls with a `request_id`.",
   resume: "Streams that go on over a lost connection.",
   scripts: "Tools that are programs of this machine.",
+  servers: "MCP servers.",
   cors: "Calls from browsers.",
   faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",

@@ -26,6 +26,7 @@ import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-setting
 import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
+import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
@@ -128,6 +129,7 @@ export interface GatewayConfig {
     /** Whether a declaration may have its command line run by a shell. Default false. */
     readonly shell: boolean;
   };
+  readonly servers: { readonly starts: ServerStarts };
   /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default false. */
   readonly tellsDenied: boolean;
   /** Whether gRPC reflection is served. Default true. */
@@ -274,6 +276,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
     scripts: { shell: text("scripts.shell") === "allow" },
+    servers: { starts: readServerStarts(values) },
     tellsDenied: text("denied_calls") === "permission_denied",
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readdir, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { basename, join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -261,6 +263,32 @@ async function shownCertificate(open: Open): Promise<void> {
     using raw = await rawTls(port);
     expect(raw.socket.getPeerCertificate().subject.CN).toBe(names[0]);
   }
+}
+
+/** Of two servers that hang as they start, one waits for the other where one may start at a time, for a moment. */
+function startsInTurn(
+  key: string,
+  mcpOf: (mark: string) => object,
+  hasBegun: (mark: string) => boolean,
+): (open: Open) => Promise<void> {
+  return async (open) => {
+    await using folder = await temporaryFolder();
+    for (const atOnce of [1, 2]) {
+      const names = [`a${atOnce}`, `b${atOnce}`];
+      const files = names.map((name) => {
+        const mcp = { protocol: "legacy", ...mcpOf(join(folder.path, name)) };
+        return [`tools/${name}.json`, JSON.stringify({ name, type: "mcp", mcp })];
+      });
+      const begun = (): number => names.filter((name) => hasBegun(join(folder.path, name))).length;
+      const clock = createFakeClock();
+      await open({ clock, files: Object.fromEntries(files), settings: { servers: { [key]: atOnce } } });
+      await expect.poll(begun, { timeout: 20_000 }).toBe(atOnce);
+      await delay(100);
+      expect(begun()).toBe(atOnce);
+      await clock.advance(200);
+      await expect.poll(begun, { timeout: 20_000 }).toBe(2);
+    }
+  };
 }
 
 /** Every key of gateway.yaml with what shows that it has an effect; policies have a test of their own. */
@@ -704,6 +732,16 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     },
     seen: ["TOOL_NOT_FOUND", "42\n"],
   },
+  "servers.program_starts": startsInTurn(
+    "program_starts",
+    (mark) => ({ command: "sh", args: ["-c", `echo >'${mark}'; exec cat >/dev/null`] }),
+    existsSync,
+  ),
+  "servers.remote_starts": startsInTurn(
+    "remote_starts",
+    (mark) => ({ url: at(`silent/${basename(mark)}`) }),
+    (mark) => upstream.last(basename(mark)) !== undefined,
+  ),
   "defaults.allowed_roles": {
     values: [["operator"], ["others"]],
     see: async (gateway) => (await namesOf(gateway)).length > 0,

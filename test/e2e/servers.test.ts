@@ -5,7 +5,10 @@ import { toolgate } from "./cli-process.ts";
 import { createGatewayClient, type GatewayClient, reasonOf, retryUntil, valueOf } from "./gateway-client.ts";
 import { startGateway } from "./gateway-process.ts";
 import { startHttpServers } from "./http-servers.ts";
-import { START_TIMEOUT_MS } from "./spawned.ts";
+import { REPOSITORY, START_TIMEOUT_MS } from "./spawned.ts";
+
+/** Answers as an MCP server does, at the cost of a shell. */
+const TINY_PROGRAM = join(REPOSITORY, "bench/servers/tiny-mcp.sh");
 
 const declaration = (name: string, url: string, more = ""): string =>
   `name: ${name}\ntype: mcp\nmcp: { url: '${url}', protocol: legacy }\n${more}`;
@@ -90,32 +93,39 @@ test(
   START_TIMEOUT_MS * 3,
 );
 
-test(
-  "of 200 servers a third hangs, and the tools of the others are there as soon as without them [M-D07, R-D09]",
-  async () => {
+test.for(["program", "remote"] as const)(
+  "of 200 servers (%s) a third hangs, and the tools of the others are there as soon as without them [M-D07, R-D09]",
+  { timeout: START_TIMEOUT_MS * 4 },
+  async (kind) => {
     await using servers = await startHttpServers();
     const names = Array.from({ length: 200 }, (_, i) => `s${i}`);
-    const sound = names.filter((_, i) => i % 3 !== 0);
+    const hangs = (name: string): boolean => Number(name.slice(1)) % 3 === 0;
+    const sound = names.filter((name) => !hangs(name));
     for (const name of sound) servers.tools.set(name, [{ name: "work" }]);
-    const filesOf = (some: readonly string[]): Record<string, string> =>
-      Object.fromEntries(some.map((name) => [`${name}.yaml`, declaration(name, servers.url(name))]));
+    const program = (name: string): string => {
+      const args = hangs(name) ? ["-c", "exec cat >/dev/null"] : [TINY_PROGRAM];
+      return JSON.stringify({ name, type: "mcp", mcp: { command: "sh", args } });
+    };
+    const fileOf = (name: string): string =>
+      kind === "program" ? program(name) : declaration(name, servers.url(name));
     const untilThere = async (some: readonly string[]): Promise<number> => {
-      await using gateway = await startGateway({ tools: filesOf(some) });
+      await using gateway = await startGateway({
+        tools: Object.fromEntries(some.map((name) => [`${name}.yaml`, fileOf(name)])),
+      });
       using client = createGatewayClient(gateway.port);
       const tookMs = await retryUntil(
         () => namesOf(client),
         (listed) => listed.length === sound.length,
         60_000,
       );
-      expect(valueOf(await client.call("s1/work", {}))).toMatchObject({ server: "s1", tool: "work" });
+      expect((await client.call("s1/work", {})).result?.failure).toBeUndefined();
       return tookMs;
     };
     const alone = await untilThere(sound);
     const together = await untilThere(names);
-    // One that hangs is given up after 30 s: whoever waited for one of them would take as long.
-    expect(together - alone).toBeLessThan(15_000);
+    // A second is what may be lost, on a machine that has nothing else to do; one that hangs is given up after 30.
+    expect(together - alone).toBeLessThan(1_000 + alone);
   },
-  START_TIMEOUT_MS * 4,
 );
 
 test(

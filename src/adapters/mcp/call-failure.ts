@@ -5,6 +5,7 @@ import { GatewayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonValue, ownValue, parseJson } from "../../core/json.ts";
 import { rpcError } from "./server-link.ts";
 import type { Session } from "./session.ts";
+import type { StartFailure } from "./start-failure.ts";
 import { StreamableLink } from "./streamable-link.ts";
 
 /** Codes that servers give, by habit, for a session that they do not know. */
@@ -71,6 +72,32 @@ export function lostCall(lost: {
   }
   const text = `${name}: ${why}; it may have taken effect: find out before calling again`;
   return new GatewayError("UPSTREAM_ANSWER_LOST", text, { effect, metadata, cause });
+}
+
+/** The error of a call whose server is not there. `waitMs`: until it is tried again; 0 where that is not settled. */
+export function notStarted(call: {
+  readonly server: string;
+  readonly tool: string;
+  readonly failure: StartFailure;
+  readonly waitMs: number;
+}): GatewayError {
+  const { server, tool, failure, waitMs } = call;
+  const called = tool === "" ? `${server}: it was not reached` : `${server}/${tool}: the tool was not called`;
+  const below = failure.cause;
+  if (below instanceof GatewayError && below.reason === "SECRET_MISSING") {
+    return new GatewayError(below.reason, `${called}: ${below.message}`, {
+      modelMessage: below.modelMessage,
+      metadata: below.metadata,
+      cause: below,
+    });
+  }
+  const next = waitMs > 0 ? `; next attempt in ${Math.ceil(waitMs / 1_000)} s` : "";
+  return new GatewayError("UPSTREAM_UNREACHABLE", `${called}, its server failed: ${failure.message}${next}`, {
+    modelMessage: `${called}: its server cannot be reached now; nothing was changed`,
+    metadata: { tool: tool === "" ? server : `${server}/${tool}` },
+    cause: failure,
+    ...(waitMs > 0 ? { retryAfterMs: Math.ceil(waitMs) } : {}),
+  });
 }
 
 /** The error for an answer over the limit. */

@@ -7,8 +7,10 @@ import { Launcher } from "../shared/launcher/launcher.ts";
 import type { ChannelNetwork } from "../shared/network/http-channel.ts";
 import { MCP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureMcp, type McpSurroundings } from "./configure.ts";
+import { createIdleCores } from "./idle-cores.ts";
 import type { McpConfig } from "./mcp-config.ts";
 import { McpUpstream } from "./mcp-upstream.ts";
+import { StartQueue } from "./start-queue.ts";
 
 /** What MCP servers take from outside. */
 export interface McpOptions extends McpSurroundings {
@@ -16,15 +18,20 @@ export interface McpOptions extends McpSurroundings {
   readonly cache?: TextCache;
   /** Finds the addresses of a name. Default: the system's. */
   readonly lookup?: ChannelNetwork["lookup"];
+  /** Most servers that start at a time. Default: 16 programs, 64 over HTTP. */
+  readonly starts?: { readonly programs: number; readonly remote: number };
 }
+
+const STARTS = { programs: 16, remote: 64 } as const;
 
 const FORGETFUL: TextCache = { read: () => Promise.resolve(undefined), write: () => Promise.resolve() };
 
 /** The adapter for MCP servers. Those that are programs share one launcher process. */
 export function createMcpAdapter(options: McpOptions): Adapter<McpConfig> {
-  const { environment, cache = FORGETFUL, lookup = systemLookup } = options;
+  const { environment, cache = FORGETFUL, lookup = systemLookup, starts: most = STARTS } = options;
   const launcher = new Launcher(environment);
-  const shared = { launcher, cache, network: { lookup, environment } };
+  const starts = { program: startLine(most.programs), remote: startLine(most.remote) };
+  const shared = { launcher, cache, network: { lookup, environment }, starts };
   return {
     kind: "mcp",
     offers: true,
@@ -33,6 +40,10 @@ export function createMcpAdapter(options: McpOptions): Adapter<McpConfig> {
     explain: explainMcp,
     open: (config, deps) => Promise.resolve(new McpUpstream(config, deps, shared)),
   };
+}
+
+function startLine(atOnce: number): StartQueue {
+  return new StartQueue({ atOnce, idleCores: createIdleCores() });
 }
 
 /** Values are shown as declared; those of headers and variables that are no references are hidden. */

@@ -18,12 +18,15 @@ import { ServerConnector } from "./server-connector.ts";
 import { ServerLife } from "./server-life.ts";
 import { ServerMemory } from "./server-memory.ts";
 import { lastWords } from "./start-failure.ts";
+import type { StartQueue } from "./start-queue.ts";
 
 /** What all servers share. */
 export interface SharedByServers {
   readonly launcher: Launcher;
   readonly network: ChannelNetwork;
   readonly cache: TextCache;
+  /** The lines of servers that start, by what they are. */
+  readonly starts: { readonly program: StartQueue; readonly remote: StartQueue };
 }
 
 /** An MCP server, whose tools are called by it. */
@@ -35,7 +38,7 @@ export class McpUpstream implements Upstream {
   readonly #launcher: Launcher | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(config: McpConfig, deps: AdapterDeps, { launcher, network, cache }: SharedByServers) {
+  constructor(config: McpConfig, deps: AdapterDeps, { launcher, network, cache, starts }: SharedByServers) {
     this.#config = config;
     this.#launcher = config.target.kind === "program" ? launcher : undefined;
     const mask = secretMask(secretRefsOf(config), deps.secrets);
@@ -47,7 +50,8 @@ export class McpUpstream implements Upstream {
       network,
       onToolsChanged: () => this.#life.toolsChanged(),
     });
-    this.#life = new ServerLife({ config, deps, connector, programs, memory: new ServerMemory(cache, config) });
+    const memory = new ServerMemory(cache, config);
+    this.#life = new ServerLife({ config, deps, connector, programs, memory, starts: starts[config.target.kind] });
     this.#around = { config, deps, life: this.#life, mask, running: new Set(), parked: new ParkedCalls(deps.clock) };
     this.#launcher?.retain();
     void this.#life.begin();

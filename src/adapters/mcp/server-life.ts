@@ -4,6 +4,7 @@ import { GatewayError } from "../../core/errors.ts";
 import { raceSignal } from "../../core/signal.ts";
 import type { Availability } from "../../core/tool.ts";
 import { SecretWatch } from "../shared/secret-watch.ts";
+import { notStarted } from "./call-failure.ts";
 import { type McpConfig, secretRefsOf } from "./mcp-config.ts";
 import { ProgramLink } from "./program-link.ts";
 import type { ProgramSource } from "./program-source.ts";
@@ -11,6 +12,7 @@ import type { ServerConnector, StartedServer } from "./server-connector.ts";
 import type { ServerMemory } from "./server-memory.ts";
 import type { Era, Session } from "./session.ts";
 import { endInWords, failureOf, isOfProtocol, programEnded, StartFailure } from "./start-failure.ts";
+import type { StartQueue, StartTurn } from "./start-queue.ts";
 import { offerOf, type RawList } from "./tool-list.ts";
 
 /** A server that failed as often as it may is tried again after this. */
@@ -38,13 +40,20 @@ export interface ServerLifeOptions {
   readonly connector: ServerConnector;
   readonly memory: ServerMemory;
   readonly programs: ProgramSource;
+  /** The line of servers that start. */
+  readonly starts: StartQueue;
 }
 
 type State =
   /** Not started, or stopped since nobody called it. */
   | { readonly kind: "idle" }
   /** `quiet`: calls are taken meanwhile, since nothing says that it will fail. */
-  | { readonly kind: "starting"; readonly started: Promise<Session>; readonly quiet: boolean }
+  | {
+      readonly kind: "starting";
+      readonly started: Promise<Session>;
+      readonly quiet: boolean;
+      readonly turn: StartTurn;
+    }
   | { readonly kind: "ready"; readonly session: Session; readonly sinceMs: number }
   /** Failed, and due for another attempt. */
   | { readonly kind: "waiting"; readonly failure: StartFailure; readonly dueMs: number; readonly timer: Disposable }
@@ -143,7 +152,9 @@ export class ServerLife implements AsyncDisposable {
     if (state.kind === "ready") return state.session;
     if (state.kind === "closed") throw this.#stopping(tool);
     try {
-      return await raceSignal(this.#start(true), signal);
+      const started = this.#start(true);
+      if (this.#state.kind === "starting") this.#state.turn.hurry();
+      return await raceSignal(started, signal);
     } catch (error) {
       signal.throwIfAborted();
       if (this.#ended.signal.aborted) throw this.#stopping(tool);
@@ -216,17 +227,20 @@ export class ServerLife implements AsyncDisposable {
     const state = this.#state;
     if (state.kind === "starting") return state.started;
     if (state.kind === "waiting") state.timer[Symbol.dispose]();
-    const started = this.#run();
+    const turn = this.#options.starts.enter(this.#options.deps.clock);
+    const started = this.#run(turn);
     // Who waits for it hears of it; nobody need.
     started.catch(() => undefined);
-    this.#state = { kind: "starting", started, quiet: quiet && this.#lastFailure === undefined };
+    this.#state = { kind: "starting", started, quiet: quiet && this.#lastFailure === undefined, turn };
     return started;
   }
 
-  async #run(): Promise<Session> {
+  async #run(turn: StartTurn): Promise<Session> {
     const { connector, deps } = this.#options;
     const known = this.#era;
+    using _turn = turn;
     try {
+      await raceSignal(turn.mine, this.#ended.signal);
       const started = await connector.start(known, this.#ended.signal).catch((error: unknown) => {
         // The verdict may be of another time.
         if (known === undefined || this.#ended.signal.aborted || !isOfProtocol(error)) throw error;
@@ -258,7 +272,7 @@ export class ServerLife implements AsyncDisposable {
     });
     void session.link.over.then(() => this.#gone(session));
     this.#offered(list, session.era);
-    void memory.keep(session.era, list.tools);
+    this.#track(memory.keep(session.era, list.tools));
     this.#restLater();
     return session;
   }
@@ -336,7 +350,7 @@ export class ServerLife implements AsyncDisposable {
       const list = await session.list(this.#ended.signal);
       if (this.session !== session) return;
       this.#offered(list, session.era);
-      await memory.keep(session.era, list.tools);
+      this.#track(memory.keep(session.era, list.tools));
     } catch (error) {
       if (this.session !== session || this.#offer === undefined) return;
       const message = `the list of tools could not be read again (${failureOf(error, undefined).message}); the one before it stays`;
@@ -362,23 +376,7 @@ export class ServerLife implements AsyncDisposable {
   }
 
   #unreachable(tool: string, failure: StartFailure, waitMs: number): GatewayError {
-    const { name } = this.#options.config.tool;
-    const below = failure.cause;
-    const called = `${name}: tool ${tool} was not called`;
-    if (below instanceof GatewayError && below.reason === "SECRET_MISSING") {
-      return new GatewayError(below.reason, `${called}: ${below.message}`, {
-        modelMessage: below.modelMessage,
-        metadata: below.metadata,
-        cause: below,
-      });
-    }
-    const next = waitMs > 0 ? `; next attempt in ${Math.ceil(waitMs / 1_000)} s` : "";
-    return new GatewayError("UPSTREAM_UNREACHABLE", `${called}, its server failed: ${failure.message}${next}`, {
-      modelMessage: `${called}: its server cannot be reached now; nothing was changed`,
-      metadata: { tool: name },
-      cause: failure,
-      ...(waitMs > 0 ? { retryAfterMs: Math.ceil(waitMs) } : {}),
-    });
+    return notStarted({ server: this.#options.config.tool.name, tool, failure, waitMs });
   }
 
   #stopping(tool: string): GatewayError {
