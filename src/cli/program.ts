@@ -1,6 +1,7 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { parseDuration } from "../core/durations.ts";
 import type { CommandContext } from "./command.ts";
+import type { DoctorOptions } from "./commands/doctor.ts";
 import type { KeyPlace } from "./commands/key.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
 import type { ToolListOptions } from "./commands/tool-list.ts";
@@ -267,10 +268,11 @@ function addDoctor(program: Command, actions: Actions): void {
   program
     .command("doctor")
     .description("examine this machine and the gateway, and say how to mend what is wrong")
-    .action((_options: unknown, command: Command) =>
+    .option("--strict", "end with 1 for what is only worth a look too")
+    .action((options: DoctorOptions, command: Command) =>
       actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
         const { examine } = await import("./commands/doctor.ts");
-        return examine(context);
+        return examine(options, context);
       }),
     );
 }

@@ -59,8 +59,11 @@ export type AdaptedTool =
     }
   /** The operator does not want it. */
   | { readonly kind: "left-out" }
-  /** It cannot be served as it is. `reason`: why, and the mend, in one line. */
-  | { readonly kind: "held-back"; readonly reason: string };
+  /**
+   * It cannot be served as it is. `reason`: why, and the mend, in one line. `offeredSo`: for what the server says of it,
+   * so that nothing that was declared is broken.
+   */
+  | { readonly kind: "held-back"; readonly reason: string; readonly offeredSo: boolean };
 
 /** A tool behind a server. */
 export interface RemoteTool {

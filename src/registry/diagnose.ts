@@ -8,7 +8,7 @@ import type { RegistrationStore } from "../core/store.ts";
 import { mapConcurrently } from "./concurrent.ts";
 import { errorCode, unreadable } from "./file-stat.ts";
 import { positioned } from "./registry-errors.ts";
-import { serverOfSource } from "./server-report.ts";
+import { noToolsBegin, serverOfSource } from "./server-report.ts";
 import type { Snapshot } from "./snapshot.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 
@@ -42,7 +42,8 @@ export async function diagnose(examined: Examined, signal: AbortSignal): Promise
     mapConcurrently(own, PROBE_CONCURRENCY, (entry) => checkTool(entry, clock, endMs, signal)),
   ]);
   const remote = snapshot.tools.flatMap((entry) => remoteChecks(entry, snapshot));
-  return [folder, store, ...snapshot.problems.map(problemCheck), ...tools.flat(), ...remote];
+  const problems = snapshot.problems.filter((problem) => !isSaidOfServer(problem));
+  return [folder, store, ...problems.map(problemCheck), ...tools.flat(), ...remote];
 }
 
 async function checkFolder({ folder, clock }: Examined, signal: AbortSignal): Promise<CheckResult> {
@@ -71,11 +72,19 @@ async function checkStore({ store, clock }: Examined, signal: AbortSignal): Prom
   }
 }
 
+/** Why a server has never told of its tools is what looking at the server itself finds. */
+function isSaidOfServer({ source, message }: DeclarationProblem): boolean {
+  const server = serverOfSource(source);
+  return server !== undefined && message.startsWith(noToolsBegin(server));
+}
+
 function problemCheck(problem: DeclarationProblem): CheckResult {
   const subject = problem.source;
   const message = positioned(problem.line, problem.column, problem.message);
-  if (problem.note) return { subject, status: "warning", message, mend: "Follow the note, or leave it as it is." };
-  if (serverOfSource(subject) !== undefined) return failed(subject, message, MEND_OF_SERVER);
+  const ofServer = serverOfSource(subject) !== undefined;
+  const noted = ofServer ? MEND_OF_SERVER : "Follow the note, or leave it as it is.";
+  if (problem.note) return { subject, status: "warning", message, mend: noted };
+  if (ofServer) return failed(subject, message, MEND_OF_SERVER);
   const mend = problem.lastGoodServing
     ? "Correct the place named; until then the last good version serves."
     : "Correct the place named; until then the tool is not there.";
@@ -102,11 +111,9 @@ async function checkTool(
   const probe = await within(clock, PROBE_LIMIT_MS, signal, (limit) => upstream.probe(limit)).catch(
     (error: unknown): ProbeReport => {
       signal.throwIfAborted();
-      return {
-        ok: false,
-        message: GatewayError.from(error).message,
-        mend: "Look at the upstream and the gateway's log.",
-      };
+      // Why a server is not there is known better than by a probe that waited in vain.
+      const message = entry.isServer && state === "unavailable" ? reason : GatewayError.from(error).message;
+      return { ok: false, message, mend: "Look at the upstream and the gateway's log." };
     },
   );
   const checks: CheckResult[] = [];
@@ -114,7 +121,11 @@ async function checkTool(
     const mend = wayOut ?? (probe.mend === "" ? "Correct what the reason names." : probe.mend);
     checks.push({ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend });
   }
-  if (!probe.ok && probe.message !== reason) checks.push(failed(subject, probe.message, probe.mend));
+  // A server has one thing that is wrong with it, which the state tells by the way.
+  if (!probe.ok && !reason.includes(probe.message)) {
+    if (entry.isServer && state === "unavailable") checks.pop();
+    checks.push(failed(subject, probe.message, probe.mend));
+  }
   return checks.length > 0 ? checks : [{ subject, status: "ok", message: probe.message, mend: "" }];
 }
 

@@ -23,12 +23,20 @@ export interface ToolNote {
   readonly message: string;
 }
 
+/** A tool that is not served. */
+export interface HeldBack {
+  readonly tool: string;
+  readonly reason: string;
+  /** For what the server says of it: nothing that was declared is broken. */
+  readonly offeredSo: boolean;
+}
+
 /** What became of an offer. */
 export interface Expansion {
   /** By canonical name. */
   readonly tools: ReadonlyMap<string, RemoteDeclaration>;
-  /** What is not served though the operator wants it, with the reason. */
-  readonly heldBack: readonly { readonly tool: string; readonly reason: string }[];
+  /** What is not served though the operator wants it. */
+  readonly heldBack: readonly HeldBack[];
   /** Own names of those that the operator does not want. */
   readonly leftOut: readonly string[];
   readonly notes: readonly ToolNote[];
@@ -65,7 +73,7 @@ export async function expandOffer(
   { pacer, logger }: { readonly pacer: Pacer; readonly logger: Logger },
 ): Promise<Expansion> {
   const tools = new Map<string, RemoteDeclaration>();
-  const heldBack: { tool: string; reason: string }[] = [];
+  const heldBack: HeldBack[] = [];
   const leftOut: string[] = [];
   const notes: ToolNote[] = [...offer.notes];
   const read = new Map<string, ReadTool>();
@@ -87,19 +95,23 @@ export async function expandOffer(
       break;
     }
     if (read.has(offered.name)) {
-      heldBack.push({ tool, reason: "the server offers another tool of the same name, which came first" });
+      const reason = "the server offers another tool of the same name, which came first";
+      heldBack.push({ tool, reason, offeredSo: true });
       continue;
     }
     const adapted = adapt(server, offered, before.read.get(offered.name), logger);
     read.set(offered.name, { offered, server, adapted });
     if (adapted.kind === "left-out") leftOut.push(offered.name);
-    else if (adapted.kind === "held-back") heldBack.push({ tool, reason: adapted.reason });
+    else if (adapted.kind === "held-back")
+      heldBack.push({ tool, reason: adapted.reason, offeredSo: adapted.offeredSo });
     else {
       const { declaration } = adapted;
       const other = tools.get(declaration.tool.name);
       if (other === undefined) tools.set(declaration.tool.name, declaration);
-      else
-        heldBack.push({ tool, reason: `"${inline(other.remote.name)}" has the name ${declaration.tool.name} already` });
+      else {
+        const reason = `"${inline(other.remote.name)}" has the name ${declaration.tool.name} already`;
+        heldBack.push({ tool, reason, offeredSo: false });
+      }
       notes.push(...adapted.notes.map((message) => ({ tool, message })));
     }
   }
@@ -119,7 +131,7 @@ function adapt(
     logger.error("offered-tool-failed", { tool: inline(offered.name), error });
     const reason =
       "it cannot be read because of a fault in the gateway; the log line offered-tool-failed has the cause";
-    return { kind: "held-back", reason };
+    return { kind: "held-back", reason, offeredSo: false };
   }
 }
 

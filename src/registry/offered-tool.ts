@@ -17,7 +17,14 @@ import type { Override, ServerParts } from "./server-parts.ts";
 import type { SettledOverride } from "./settled-override.ts";
 
 /** A step on the way from an offered tool to one of the gateway's, or why it ends there. */
-type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
+type Outcome<T> = { readonly ok: true; readonly value: T } | Refused;
+
+/** `offeredSo`: for what the server says, and not for what the declaration does. */
+interface Refused {
+  readonly ok: false;
+  readonly reason: string;
+  readonly offeredSo: boolean;
+}
 
 /** A tool as its server describes it, fit to be shown. */
 interface ForeignTool {
@@ -42,7 +49,7 @@ export function adaptOffered(
   const [first] = settled.issues;
   if (first !== undefined) return heldBack(`its overrides contradict each other: ${first.message}`);
   const foreign = readForeign(offered, parts);
-  if (!foreign.ok) return heldBack(foreign.reason);
+  if (!foreign.ok) return heldBack(foreign.reason, foreign.offeredSo);
   const pinned = ownText(settled.keys, "pin");
   if (pinned !== "" && pinned !== foreign.value.digest) {
     return heldBack(
@@ -50,7 +57,7 @@ export function adaptOffered(
     );
   }
   const shown = toolOf(foreign.value, overrides, settled, parts);
-  if (!shown.ok) return heldBack(shown.reason);
+  if (!shown.ok) return heldBack(shown.reason, shown.offeredSo);
   const declaration = declarationOf(shown.value, overrides, settled, parts);
   const hedged = overrides.some(({ keys }) => ownValue(keys, "hedge") !== undefined);
   const idle = hedged ? hedgeIssues(settled.policies, declaration.policy.effectClass, declaration.tool) : [];
@@ -60,7 +67,7 @@ export function adaptOffered(
 /** Reads what the server says, trusting none of it. */
 function readForeign(offered: UpstreamTool, { schemaProblem }: ServerParts): Outcome<ForeignTool> {
   const nameProblem = foreignNameProblem(offered.name);
-  if (nameProblem !== undefined) return refused(nameProblem);
+  if (nameProblem !== undefined) return refused(nameProblem, true);
   const notes: string[] = [];
   const title = foreignText(offered.title, MAX_TITLE);
   const description = foreignText(offered.description, MAX_DESCRIPTION);
@@ -68,9 +75,9 @@ function readForeign(offered: UpstreamTool, { schemaProblem }: ServerParts): Out
     notes.push(`its description has more than ${MAX_DESCRIPTION} characters and was shortened`);
   }
   const input: unknown = offered.inputSchema;
-  if (!isJsonObject(input)) return refused("its input schema is no mapping");
+  if (!isJsonObject(input)) return refused("its input schema is no mapping", true);
   const type = ownValue(input, "type") ?? "object";
-  if (type !== "object") return refused("its input schema is not of type object, which arguments always are");
+  if (type !== "object") return refused("its input schema is not of type object, which arguments always are", true);
   let outputSchema = isJsonObject(offered.outputSchema) ? offered.outputSchema : undefined;
   const why = outputSchema === undefined ? undefined : schemaProblem(outputSchema);
   if (why !== undefined) {
@@ -125,7 +132,7 @@ function toolOf(
   const field = ownText(keys, "idempotency_field");
   const schemas = withoutKeyField(overridden.schema, field === "" ? undefined : field);
   const why = schemas.issues[0]?.message ?? schemaProblem(schemas.callers);
-  if (why !== undefined) return refused(`its input schema cannot be used: ${why}`);
+  if (why !== undefined) return refused(`its input schema cannot be used: ${why}`, schemas.issues.length === 0);
   const title = ownText(keys, "title");
   const description = ownText(keys, "description");
   const labels = ownObject(keys, "labels") ?? {};
@@ -215,10 +222,10 @@ function effectClass({ hints }: DeclaredTool, stepConfigs: Declaration["stepConf
   return hints.idempotent === true ? "idempotent" : "write";
 }
 
-function heldBack(reason: string): AdaptedTool {
-  return { kind: "held-back", reason: oneLine(reason) };
+function heldBack(reason: string, offeredSo = false): AdaptedTool {
+  return { kind: "held-back", reason: oneLine(reason), offeredSo };
 }
 
-function refused(reason: string): { readonly ok: false; readonly reason: string } {
-  return { ok: false, reason };
+function refused(reason: string, offeredSo = false): Refused {
+  return { ok: false, reason, offeredSo };
 }

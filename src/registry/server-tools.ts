@@ -7,7 +7,7 @@ import { changesOf, type Expansion, expandOffer, NOTHING_OFFERED, type RemoteDec
 import type { OpenTool } from "./open-tool.ts";
 import { Pacer } from "./pacer.ts";
 import { sourceProblem } from "./problems.ts";
-import { listed, serverSource } from "./server-report.ts";
+import { listed, noToolsBegin, serverSource } from "./server-report.ts";
 import type { Claim } from "./tool-entry.ts";
 
 /** How long the tools of a version stay that another one has replaced, while that one has told of none yet. */
@@ -133,7 +133,9 @@ export class ServerTools {
     const { heldBack, notes } = this.#expansion;
     return [
       ...this.#standing(),
-      ...heldBack.map(({ tool, reason }) => sourceProblem(source, `tool "${tool}" is held back: ${reason}`)),
+      ...heldBack.map(({ tool, reason, offeredSo }) =>
+        sourceProblem(source, `tool "${tool}" is held back: ${reason}`, offeredSo),
+      ),
       ...[...this.#redefined].map(([tool, parts]) => {
         return sourceProblem(
           source,
@@ -158,12 +160,12 @@ export class ServerTools {
     const { claim, open } = this.#next;
     if (this.#members.size > 0) return [];
     const source = serverSource(this.name);
-    const said = (what: string, note: boolean) => [sourceProblem(source, `server "${this.name}" ${what}`, note)];
-    if (!claim.declaration.tool.enabled) return said("is disabled: its declaration says `enabled: false`", true);
-    if (this.#offer !== undefined) return this.#offer.tools.length === 0 ? said("offers no tools", true) : [];
+    const said = (what: string) => [sourceProblem(source, `server "${this.name}" ${what}`, true)];
+    if (!claim.declaration.tool.enabled) return said("is disabled: its declaration says `enabled: false`");
+    if (this.#offer !== undefined) return this.#offer.tools.length === 0 ? said("offers no tools") : [];
     const { state, reason, starting } = open?.availability ?? NOT_OPEN;
-    if (state === "ready" || starting === true) return said("is starting and has told of no tools yet", true);
-    return said(`has offered no tools: ${reason}`, false);
+    if (state === "ready" || starting === true) return said("is starting and has told of no tools yet");
+    return [sourceProblem(source, noToolsBegin(this.name) + reason)];
   }
 
   #serveNext(): void {

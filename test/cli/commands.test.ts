@@ -702,6 +702,28 @@ test("doctor reports each check with its mend and ends with 1 when something is 
   }
 });
 
+test("doctor ends with 0 for what is only worth a look, with --strict with 1; what a server has is told once, by the gateway", async () => {
+  const message = 'tool "odd" is held back: its input schema cannot be used';
+  const services: FakeServices = {
+    operator: {
+      diagnose: () => ({
+        version: "9.9.9",
+        runtime: "Node.js 24.21.0",
+        checks: [
+          { subject: "server fs", status: CheckStatus.OK, message: "speaks MCP" },
+          { subject: "server:fs", status: CheckStatus.WARNING, message, mend: "Look at the server." },
+        ],
+        problems: [{ source: "server:fs", message, note: true }],
+      }),
+    },
+  };
+  const ran = await run(services, ["doctor"]);
+  expect(ran.code).toBe(0);
+  expect(ran.stdout.match(/held back/g)).toHaveLength(1);
+  expect(ran.stdout).toContain("ok       server fs: speaks MCP\n");
+  expect((await run(services, ["doctor", "--strict"])).code).toBe(1);
+});
+
 test("doctor without a gateway says how to start one", async () => {
   const ran = await runInProcess(["doctor", "--address", "127.0.0.1:1"]);
   expect(ran.code).toBe(1);

@@ -358,6 +358,28 @@ test("one odd tool is held back with the reason, and no other [X-D04, X-D05]", a
   expect(problems).toHaveLength(ODD.length + 1);
 });
 
+test("an examination says once why a server is not there, and warns of a tool that its server offers so that it cannot be used", async () => {
+  const { registry, servers } = await startServers({
+    files: {
+      "dead.yaml": server("dead").replace("server: dead", "server: dead, tools: none"),
+      "fs.yaml": server("fs"),
+    },
+    offers: { fs: [offered("good"), offered("odd", { inputSchema: { type: "nothing" } })] },
+  });
+  const dead = servers.opened.find(({ keys }) => JSON.stringify(keys).includes("dead"));
+  dead?.becomes({ state: "unavailable", reason: "failed: the server exited with code 1: no" });
+  await until(registry, () => problemLines(registry).some((line) => line.includes("has offered no tools")));
+  const message = "the server exited with code 1: no";
+  Object.assign(dead ?? {}, { probe: () => Promise.resolve({ ok: false, message, mend: "Look at it." }) });
+  const checks = await registry.diagnose(OPEN_END);
+  expect(checks.filter((check) => check.message.includes("exited"))).toEqual([
+    { subject: "server dead", status: "failed", message: `unavailable: failed: ${message}`, mend: "Look at it." },
+  ]);
+  const odd = expect.stringContaining('tool "odd" is held back');
+  expect(checks).toContainEqual(expect.objectContaining({ subject: "server:fs", status: "warning", message: odd }));
+  expect(checks.filter(({ status }) => status === "failed")).toHaveLength(1);
+});
+
 test("a description over 65,536 characters is shortened and noted; an output schema that cannot be used is left out and noted", async () => {
   const { registry } = await startServers({
     files: { "fs.yaml": server("fs") },

@@ -16,11 +16,14 @@ import { statusWord } from "../words.ts";
 /** The gateway ends its own examination within 20 s; the whole command stays below 30 s. */
 const GATEWAY_LIMIT_MS = 25_000;
 
-const MEND_OF_SERVER =
-  "Look at the server. A tool of it can be mended by `tools.overrides` of its declaration, or left out by `tools.exclude`.";
+/** How `doctor` is asked. */
+export interface DoctorOptions {
+  /** What is only worth a look counts as broken. */
+  readonly strict?: boolean;
+}
 
-/** Examines this machine and the gateway. Ends with 1 where something is broken; a warning breaks nothing. */
-export async function examine(context: CommandContext): Promise<ExitCode> {
+/** Examines this machine and the gateway. Ends with 1 where something is broken; a warning breaks nothing, unless asked. */
+export async function examine({ strict = false }: DoctorOptions, context: CommandContext): Promise<ExitCode> {
   const { surroundings } = context;
   const gateway = await askGateway(context);
   const checks = [
@@ -33,7 +36,8 @@ export async function examine(context: CommandContext): Promise<ExitCode> {
   ];
   if (context.json) await writeJson(reportJson(checks, gateway, context), context);
   else printReport(checks, context.out, context.err);
-  return checks.some((check) => check.status === "failed") ? EXIT.failed : EXIT.ok;
+  const bad = checks.some(({ status }) => status === "failed" || (strict && status === "warning"));
+  return bad ? EXIT.failed : EXIT.ok;
 }
 
 interface GatewayReport {
@@ -49,7 +53,8 @@ async function askGateway(context: CommandContext): Promise<GatewayReport> {
     const uptime = diagnosis.uptime === undefined ? "" : `, up for ${durationWords(durationMs(diagnosis.uptime))}`;
     const message = `toolgate ${plain(diagnosis.version)} on ${plain(diagnosis.runtime)}${uptime}`;
     // The gateway's checks name refused declarations too; the problems themselves have line and column apart.
-    const refused = new Set(diagnosis.problems.map((problem) => problem.source));
+    const declared = diagnosis.problems.filter(({ source }) => !source.startsWith("server:"));
+    const refused = new Set(declared.map(({ source }) => source));
     const others = diagnosis.checks.filter((check) => !refused.has(check.subject));
     const checks: Check[] = [
       { subject, status: "ok", message, mend: "" },
@@ -60,7 +65,7 @@ async function askGateway(context: CommandContext): Promise<GatewayReport> {
         message: plain(check.message),
         mend: plain(check.mend),
       })),
-      ...diagnosis.problems.map(problemCheck),
+      ...declared.map(problemCheck),
     ];
     return { checks, diagnosis };
   } catch (error) {
@@ -79,13 +84,11 @@ function versionCheck(gateway: string, own: string): Check[] {
 
 function problemCheck(problem: DeclarationProblem): Check {
   const serving = problem.lastGoodServing ? "; the last good version keeps serving" : "";
-  const ofServer = problem.source.startsWith("server:");
-  const mend = ofServer ? MEND_OF_SERVER : "Correct the file; it is read again as soon as it is written.";
   return {
-    subject: ofServer ? plain(problem.source) : "declaration",
+    subject: "declaration",
     status: problem.note ? "warning" : "failed",
-    message: `${ofServer ? "" : `${problemPlace(problem)} `}${plain(problem.message)}${serving}`,
-    mend: problem.note ? "" : mend,
+    message: `${problemPlace(problem)} ${plain(problem.message)}${serving}`,
+    mend: problem.note ? "" : "Correct the file; it is read again as soon as it is written.",
   };
 }
 
