@@ -1,9 +1,11 @@
 import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
+import { createKeyFetch } from "./adapters/shared/network/key-fetch.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
 import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import type { EgressRules } from "./core/egress.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { Redactor } from "./core/secrets.ts";
@@ -90,7 +92,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const { parse, prepare } = declarationReader(options, settings, { steps, checker });
   const compose = composeWith(steps, redactor, clock);
-  const identity = await openIdentity(config, { clock, logger });
+  const identity = await openIdentity(options, settings, clock);
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const means = { clock, logger, secrets, store, parse, compose, steps };
@@ -140,10 +142,14 @@ type PortSettings = Pick<
 
 /** Tells callers apart. @throws GatewayError where a file that this takes cannot be used. */
 function openIdentity(
-  { identity, state }: GatewayConfig,
-  deps: { readonly clock: Clock; readonly logger: Logger },
+  { config, logger, environment = {} }: GatewayOptions,
+  live: LiveSettings,
+  clock: Clock,
 ): Promise<Identity> {
-  return createIdentity({ settings: identity, keyFile: apiKeyFile(state.folder), ...deps });
+  const { identity: settings, state } = config;
+  const egress = (): EgressRules | undefined => live.ofDeclarations.defaults.egress;
+  const fetchKeys = createKeyFetch({ clock, environment, egress });
+  return createIdentity({ settings, keyFile: apiKeyFile(state.folder), clock, logger, fetchKeys });
 }
 
 /** Keeps other gateways out of the state folder. @throws GatewayError STORE_FAILED. */

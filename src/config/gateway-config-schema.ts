@@ -2,6 +2,7 @@ import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import { TRUNCATIONS } from "../core/shaper.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
+import { EGRESS_SETTINGS } from "./egress-settings.ts";
 import { FAULT_RULE_SCHEMA } from "./fault-schema.ts";
 import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
@@ -27,6 +28,7 @@ export const SETTINGS = {
   ),
   ...TLS_SETTINGS,
   ...IDENTITY_SETTINGS,
+  ...EGRESS_SETTINGS,
   "tools.folder": text("tools", "The watched folder of declarations, relative to this file."),
   "tools.include": {
     schema: {
@@ -289,6 +291,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   identity:
     "How callers are told apart. Without it every caller is the anonymous operator, and only loopback is served.",
   "identity.trusted_header": "What a proxy on this machine says of the caller.",
+  egress: "Where the connections of HTTP tools, of remote MCP servers and for tokens and their keys may lead.",
   tools: "The watched folder.",
   state: "What the gateway keeps on disk.",
   defaults: "Stand in where a declaration is silent.",

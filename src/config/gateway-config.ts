@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue, PoolSettings, PrivateReach } from "../core/adapter.ts";
 import { parseDuration } from "../core/durations.ts";
+import type { EgressRules } from "../core/egress.ts";
 import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
 import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
@@ -11,6 +12,7 @@ import { type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
+import { readEgressSettings } from "./egress-settings.ts";
 import {
   GATEWAY_CONFIG_SCHEMA,
   GROUP_MEMBERS,
@@ -75,6 +77,8 @@ export interface GatewayConfig {
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey | AccessKey, JsonValue>>;
+  /** Where connections may lead. Absent: everywhere. */
+  readonly egress?: EgressRules;
   /** Most calls of each caller in a time; `undefined`: no limit. */
   readonly rateLimit: RateLimit | undefined;
   readonly registration: {
@@ -172,12 +176,16 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const listen = parseListenAddress(textOf(settings.values.get("listen")), source.folder);
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   const identity = readIdentity(settings.values, source.folder, settings.issues);
+  const egress = readEgressSettings(settings.values, settings.issues);
   settings.issues.push(...tlsIssues(settings.values, listen));
   const exposed = "problem" in listen ? undefined : exposureProblem(listen, identity);
   if (exposed !== undefined) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${exposed}` });
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
   const config = build(settings, listen, source.folder);
-  return { ok: true, config: identity === undefined ? config : { ...config, identity } };
+  return {
+    ok: true,
+    config: { ...config, ...(identity === undefined ? {} : { identity }), ...(egress === undefined ? {} : { egress }) },
+  };
 }
 
 /**

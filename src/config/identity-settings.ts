@@ -38,6 +38,11 @@ const JWT_ISSUER: JsonObject = {
       examples: [["toolgate"]],
     },
     jwks_url: { ...TEXT, description: "Where the issuer's public keys are, over https; this or `jwks_file`." },
+    allow_private: {
+      type: "boolean",
+      default: false,
+      description: "Whether the name in `jwks_url` may lead to an address that is not public.",
+    },
     jwks_file: {
       ...TEXT,
       description: "File with the public keys, relative to this file; read again when it changes.",
@@ -210,7 +215,12 @@ function readKeyPlace(issuer: JsonObject, i: number, folder: string, issues: Con
     const message = `\`identity.jwt[${i}].jwks_url\`: expected an https URL, since who can change the keys on their way can make tokens; got ${JSON.stringify(url)}`;
     issues.push({ pointer: `${pointer}/jwks_url`, message });
   }
-  return url === undefined ? { file: resolve(folder, file ?? "") } : { url };
+  const allowed = ownValue(issuer, "allow_private");
+  if (url === undefined && allowed !== undefined) {
+    const message = `\`identity.jwt[${i}].allow_private\` has no effect without \`jwks_url\`: leave it out`;
+    issues.push({ pointer: `${pointer}/allow_private`, message });
+  }
+  return url === undefined ? { file: resolve(folder, file ?? "") } : { url, allowPrivate: allowed === true };
 }
 
 const MAX_SKEW_MS = 300_000;

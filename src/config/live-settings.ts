@@ -13,7 +13,7 @@ export interface DeclarationSettings {
   readonly defaults: GatewayConfig["defaults"]["timeout"] &
     GatewayConfig["defaults"]["result"] &
     Pick<GatewayConfig["defaults"], "pool" | "policies"> &
-    Pick<GatewayConfig, "groups"> & { readonly maxResponseBytes: number };
+    Pick<GatewayConfig, "groups" | "egress"> & { readonly maxResponseBytes: number };
   readonly origins: GatewayConfig["origins"];
 }
 
@@ -57,16 +57,19 @@ export class LiveSettings {
   }
 }
 
-function declarationSettings({ defaults, limits, groups, origins }: GatewayConfig): DeclarationSettings {
+function declarationSettings({ defaults, limits, groups, egress, origins }: GatewayConfig): DeclarationSettings {
   const { timeout, result, pool, policies } = defaults;
   const { responseBytes: maxResponseBytes } = limits;
-  return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups }, origins };
+  const lists = egress === undefined ? {} : { egress };
+  return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups, ...lists }, origins };
 }
 
 /** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */
 function isLive(key: string): boolean {
   return (
-    ["defaults.", "groups.", "faults.", "rate_limit.", "identity."].some((prefix) => key.startsWith(prefix)) ||
+    ["defaults.", "groups.", "faults.", "rate_limit.", "identity.", "egress."].some((prefix) =>
+      key.startsWith(prefix),
+    ) ||
     key === "limits.response_bytes" ||
     key === "denied_calls"
   );

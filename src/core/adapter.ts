@@ -1,5 +1,6 @@
 import type { Invoke } from "./call.ts";
 import type { Clock } from "./clock.ts";
+import type { EgressRules } from "./egress.ts";
 import type { JsonObject } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { SecretSource } from "./secrets.ts";
@@ -42,6 +43,8 @@ export interface AdapterSettings {
   readonly pool: PoolSettings;
   /** `all` for a file, which an operator put there; less for a registration over the wire. */
   readonly reach: PrivateReach;
+  /** Where gateway.yaml lets connections lead. Absent: everywhere. */
+  readonly egress?: EgressRules;
 }
 
 /** Something wrong in a declaration. */

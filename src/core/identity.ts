@@ -38,6 +38,12 @@ export interface Peer {
  */
 export type Authenticate = (headers: HeaderReader, peer: Peer) => Principal | Promise<Principal>;
 
+/** Asks an issuer for its keys. `allowPrivate`: the name in the URL may lead to an address that is not public. */
+export type FetchKeys = (
+  url: string,
+  options: { readonly allowPrivate: boolean; readonly signal: AbortSignal },
+) => Promise<{ readonly status: number; readonly text: string }>;
+
 /** Whose tokens are taken. */
 export interface JwtIssuer {
   /** First part of the ids of its principals: `jwt` in `jwt:alice`. */
@@ -47,7 +53,7 @@ export interface JwtIssuer {
   /** One of which `aud` has to hold. */
   readonly audiences: readonly string[];
   /** Where its keys are: a URL, or the absolute path of a file. */
-  readonly jwks: { readonly url: string } | { readonly file: string };
+  readonly jwks: { readonly url: string; readonly allowPrivate: boolean } | { readonly file: string };
   readonly algorithms: readonly string[];
   readonly clockSkewMs: number;
   /** Claim that has the subject. */

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { Authenticate, HeaderReader, IdentitySettings, Peer } from "../core/identity.ts";
+import type { Authenticate, FetchKeys, HeaderReader, IdentitySettings, Peer } from "../core/identity.ts";
 import type { Logger } from "../core/logger.ts";
 import { ANONYMOUS, type Principal } from "../core/principal.ts";
 import { KEY_PREFIX } from "./api-keys.ts";
@@ -24,6 +24,7 @@ export interface IdentityOptions {
   readonly keyFile: string;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly fetchKeys: FetchKeys;
 }
 
 /** Tells who calls. */
@@ -73,13 +74,13 @@ class LiveIdentity implements Identity {
   };
 
   async take(settings: IdentitySettings | undefined): Promise<void> {
-    const { keyFile, clock, logger } = this.#options;
+    const { keyFile, clock, logger, fetchKeys } = this.#options;
     if (settings === undefined) {
       this.#ways = undefined;
       return;
     }
     const keys = settings.apiKeys ? (this.#ways?.keys ?? new KeyRing(keyFile, clock, logger)) : undefined;
-    const tokens = new Tokens(settings.jwt, { clock, logger });
+    const tokens = new Tokens(settings.jwt, { clock, logger, fetchKeys });
     await Promise.all([keys === this.#ways?.keys ? undefined : keys?.start(), tokens.start()]);
     this.#ways = { settings, keys, tokens };
     this.#good.clear();

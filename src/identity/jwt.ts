@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   decodeJwt,
   errors,
   type JSONWebKeySet,
@@ -11,7 +12,7 @@ import {
 } from "jose";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { JwtIssuer } from "../core/identity.ts";
+import type { FetchKeys, JwtIssuer } from "../core/identity.ts";
 import type { Logger } from "../core/logger.ts";
 import { type Checked, refused } from "./checked.ts";
 import { WatchedFile } from "./watched-file.ts";
@@ -29,6 +30,7 @@ const MAX_ROLES = 1_000;
 export interface TokenDeps {
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly fetchKeys: FetchKeys;
 }
 
 interface Source {
@@ -82,13 +84,18 @@ export class Tokens {
   }
 }
 
-function sourceOf(issuer: JwtIssuer, { clock, logger }: TokenDeps): Source {
+function sourceOf(issuer: JwtIssuer, { clock, logger, fetchKeys }: TokenDeps): Source {
   const { jwks } = issuer;
   if ("url" in jwks) {
     const keys = createRemoteJWKSet(new URL(jwks.url), {
       timeoutDuration: JWKS_TIMEOUT_MS,
       cacheMaxAge: JWKS_MAX_AGE_MS,
       cooldownDuration: JWKS_COOLDOWN_MS,
+      [customFetch]: async (url, { signal }) => {
+        const { status, text } = await fetchKeys(url, { allowPrivate: jwks.allowPrivate, signal });
+        // The library takes 200 alone, and other statuses may not have a body.
+        return status === 200 ? new Response(text) : Response.error();
+      },
     });
     return { issuer, keys };
   }

@@ -1,5 +1,6 @@
 import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { Adapter, PoolSettings, UpstreamTool } from "../core/adapter.ts";
+import type { EgressRules } from "../core/egress.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
@@ -100,6 +101,8 @@ export interface DeclarationDefaults {
   readonly maxResponseBytes: number;
   /** Connections to one origin. */
   readonly pool?: PoolSettings;
+  /** Where connections may lead. */
+  readonly egress?: EgressRules;
   /** By dotted key. */
   readonly policies?: GatewayConfig["defaults"]["policies"];
   /** By name of the group and dotted key. */

@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { accessKey } from "../core/access.ts";
 import type { AdapterSettings } from "../core/adapter.ts";
+import { egressKey } from "../core/egress.ts";
 import { canonicalJson, type JsonObject, type JsonValue } from "../core/json.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
@@ -39,7 +40,7 @@ export function declarationDigestOf(
 ): string {
   const { tool, contractDigest, rules, policy, stepConfigs } = declared;
   const { title, kind, labels, delivery, enabled } = tool;
-  const { maxResponseBytes, pool = {} } = defaults;
+  const { maxResponseBytes, pool = {}, egress } = defaults;
   const text = canonicalJson({
     contractDigest,
     tool: { title, kind, labels, delivery, enabled },
@@ -51,6 +52,7 @@ export function declarationDigestOf(
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes,
     pool: { ...pool },
+    ...(egress === undefined ? {} : { egress: egressKey(egress) }),
   });
   return hash("sha256", text, "hex");
 }
@@ -64,10 +66,19 @@ export function upstreamDigestOf(parts: {
   readonly settings: AdapterSettings;
 }): string {
   const { own, name, settings } = parts;
-  const { timeouts, maxResponseBytes, format, pool, reach } = settings;
+  const { timeouts, maxResponseBytes, format, pool, reach, egress } = settings;
   return hash(
     "sha256",
-    canonicalJson({ own, name, timeouts: { ...timeouts }, maxResponseBytes, format, pool: { ...pool }, reach }),
+    canonicalJson({
+      own,
+      name,
+      timeouts: { ...timeouts },
+      maxResponseBytes,
+      format,
+      pool: { ...pool },
+      reach,
+      egress: egressKey(egress),
+    }),
     "hex",
   );
 }

@@ -175,6 +175,7 @@ function settingsOf(
     format: rules.format === "auto" && looksInside(rules) ? "json" : rules.format,
     pool: defaults.pool ?? {},
     reach,
+    ...(defaults.egress === undefined ? {} : { egress: defaults.egress }),
   };
 }
 

@@ -143,6 +143,8 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "rate_limit.requests": ["9", "rateLimit", { requests: 9, perMs: 1_000, burst: 9 }],
   "rate_limit.per": ["9s", "rateLimit", { requests: 5, perMs: 9_000, burst: 5 }],
   "rate_limit.burst": ["9", "rateLimit", { requests: 5, perMs: 1_000, burst: 9 }],
+  "egress.allow": ["['*.example.com:443']", "egress.allow.0.text", "*.example.com:443"],
+  "egress.deny": ["[10.0.0.0/8]", "egress.deny.0.text", "10.0.0.0/8"],
   "registration.private_addresses": ["none", "registration.privateAddresses", "none"],
   "limits.request_bytes": ["64KB", "limits.requestBytes", 64_000],
   "limits.response_bytes": ["1MiB", "limits.responseBytes", 1_048_576],
@@ -197,7 +199,7 @@ const BESIDE: Readonly<Record<string, string>> = {
 };
 
 /** Sections whose keys are in force at once; those of all others need a new start. */
-const LIVE = /^(?:defaults|rate_limit|faults|identity)\.|^limits\.response_bytes$|^denied_calls$/;
+const LIVE = /^(?:defaults|rate_limit|faults|identity|egress)\.|^limits\.response_bytes$|^denied_calls$/;
 
 for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
   test(`\`${key}\` has its effect and its origin, and is taken over at once or named as what needs a new start [S2-124]`, () => {
@@ -222,6 +224,12 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     });
   });
 }
+
+test("an entry of `egress` that is no place is refused where it stands, with the mend", () => {
+  expect(problems("egress:\n  deny: [10.0.0.0/8, 'http://a']\n")).toEqual([
+    expect.stringMatching(/^2:22 `egress\.deny\[1\]` is no place; write one like `api\.example\.com`/),
+  ]);
+});
 
 test("a changed group is taken over as a whole, and what is as it was at the start needs none", () => {
   const live = new LiveSettings(config("groups: { aws: { max_parallel_calls: 2 }, other: { concurrency_limit: 1 } }"));

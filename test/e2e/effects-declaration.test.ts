@@ -119,6 +119,8 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
       "auth.client_credentials.client_auth": ["access-tokens", 'form.get("client_secret")'],
       "auth.client_credentials.resource": ["access-tokens", 'form.get("resource")'],
       allow_private: ["keys", "`mcp.allow_private` lets a name lead to an address that is not public"],
+      "egress.allow": ["keys", "`mcp.egress` and `egress` of gateway.yaml say where"],
+      "egress.deny": ["keys", "`mcp.egress` and `egress` of gateway.yaml say where"],
       transport: ["keys", "`mcp.transport` spares the question"],
       protocol: ["remote", "a server of the stateless era is spoken to in it"],
       start: ["lifecycle", "a lazy server is started by its first call"],

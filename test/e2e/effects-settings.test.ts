@@ -482,6 +482,16 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     see: reusesConnection(2_000),
     seen: [false, true],
   },
+  "egress.allow": {
+    values: [["example.com"], ["127.0.0.0/8", "example.com"]],
+    see: ({ client }) => client.call("yaml").then(() => "reached", reasonOf),
+    seen: ["UPSTREAM_UNREACHABLE", "reached"],
+  },
+  "egress.deny": {
+    values: [[], ["127.0.0.1"]],
+    see: ({ client }) => client.call("yaml").then(() => "reached", reasonOf),
+    seen: ["reached", "UPSTREAM_UNREACHABLE"],
+  },
   "registration.private_addresses": {
     values: ["none", "loopback", "all"],
     async see({ client }) {

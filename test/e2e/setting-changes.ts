@@ -54,6 +54,18 @@ export const CHANGES: readonly Change[] = [
     seen: { hints: { [hint.replace(/_(.)/, (_, letter: string) => letter.toUpperCase())]: false } },
   })),
   {
+    key: "egress.allow",
+    before: { egress: { allow: ["127.0.0.0/8"] } },
+    after: { egress: { allow: ["api.example.com"] } },
+    seen: { reason: "UPSTREAM_UNREACHABLE" },
+  },
+  {
+    key: "egress.deny",
+    before: { egress: { deny: ["api.example.com"] } },
+    after: { egress: { deny: ["127.0.0.1"] } },
+    seen: { reason: "UPSTREAM_UNREACHABLE" },
+  },
+  {
     key: "idempotency_field",
     before: { method: "POST", idempotency_field: "old_id" },
     after: { method: "POST", idempotency_field: "new_id" },

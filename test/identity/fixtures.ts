@@ -3,9 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import { onTestFinished } from "vitest";
+import { createKeyFetch, type KeyFetchOptions } from "../../src/adapters/shared/network/key-fetch.ts";
 import type { Clock } from "../../src/core/clock.ts";
+import { systemClock } from "../../src/core/clock.ts";
 import { GatewayError } from "../../src/core/errors.ts";
-import type { HeaderReader, IdentitySettings, JwtIssuer, Peer } from "../../src/core/identity.ts";
+import type { FetchKeys, HeaderReader, IdentitySettings, JwtIssuer, Peer } from "../../src/core/identity.ts";
 import type { Principal } from "../../src/core/principal.ts";
 import { changeApiKeys } from "../../src/identity/api-key-file.ts";
 import { createKey, type NewKey } from "../../src/identity/api-keys.ts";
@@ -59,6 +61,11 @@ export async function temporaryFolder(): Promise<string> {
   return folder;
 }
 
+/** Asks issuers for their keys, as the gateway does. */
+export function fetchKeysWith(options: Partial<KeyFetchOptions> = {}): FetchKeys {
+  return createKeyFetch({ clock: systemClock, environment: {}, egress: () => undefined, ...options });
+}
+
 export async function identityOf(
   settings: Partial<IdentitySettings>,
   clock: FakeClock = createFakeClock(),
@@ -66,7 +73,13 @@ export async function identityOf(
   const folder = await temporaryFolder();
   const keyFile = join(folder, "api-keys.json");
   const logger = createLogRecorder();
-  const identity = await createIdentity({ settings: { ...NO_WAYS, ...settings }, keyFile, clock, logger });
+  const identity = await createIdentity({
+    settings: { ...NO_WAYS, ...settings },
+    keyFile,
+    clock,
+    logger,
+    fetchKeys: fetchKeysWith(),
+  });
   return {
     identity,
     clock,

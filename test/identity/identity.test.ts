@@ -4,7 +4,7 @@ import { createKey } from "../../src/identity/api-keys.ts";
 import { createIdentity } from "../../src/identity/identity.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
 import { createLogRecorder } from "../registry/support.ts";
-import { headersOf, identityOf, NO_WAYS, PEER } from "./fixtures.ts";
+import { fetchKeysWith, headersOf, identityOf, NO_WAYS, PEER } from "./fixtures.ts";
 
 const CERTIFICATE: CallerCertificate = {
   problem: undefined,
@@ -30,6 +30,7 @@ test("where nothing is configured every caller is the anonymous operator, whatev
     keyFile: "/nowhere",
     clock,
     logger: createLogRecorder(),
+    fetchKeys: fetchKeysWith(),
   });
   expect(await identity.authenticate(headersOf({ "x-api-key": "wrong" }), PEER)).toMatchObject({ roles: ["operator"] });
 });

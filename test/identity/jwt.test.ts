@@ -5,9 +5,12 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { SignJWT, UnsecuredJWT } from "jose";
 import { expect, onTestFinished, test } from "vitest";
+import type { KeyFetchOptions } from "../../src/adapters/shared/network/key-fetch.ts";
+import { type EgressRules, readEgress } from "../../src/core/egress.ts";
 import type { JwtIssuer } from "../../src/core/identity.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
 import {
+  fetchKeysWith,
   type IdentityFixture,
   ISSUER,
   identityOf,
@@ -144,7 +147,10 @@ test("keys are fetched from their issuer, once for many tokens; while it is away
   const clock = createFakeClock(Date.now());
   const published = await publish(clock);
   const maker = await tokenMaker("k1", clock);
-  const { who, logger } = await identityOf({ jwt: [{ ...ISSUER, jwks: { url: published.url } }] }, clock);
+  const { who, logger } = await identityOf(
+    { jwt: [{ ...ISSUER, jwks: { url: published.url, allowPrivate: false } }] },
+    clock,
+  );
   const bearer = (token: string) => who({ authorization: `Bearer ${token}` }, PEER);
   published.status = 500;
   for (let n = 0; n < 25; n++) expect(await bearer(await maker.sign({ jti: `${n}` }))).toBe("CREDENTIAL_UNCHECKED");
@@ -157,4 +163,22 @@ test("keys are fetched from their issuer, once for many tokens; while it is away
     new Set((await Promise.all(tokens.map(bearer))).map((found) => (typeof found === "string" ? found : found.id))),
   ).toEqual(new Set(["jwt:alice"]));
   expect(published.asked).toBe(1);
+});
+
+test("keys are fetched within the bounds of `egress`, and from private addresses only where that is said [X-D01]", async () => {
+  const clock = createFakeClock(Date.now());
+  const published = await publish(clock);
+  const { port } = new URL(published.url);
+  const lookup: KeyFetchOptions["lookup"] = (_host, _options, found) =>
+    found(null, [{ address: "127.0.0.1", family: 4 }]);
+  const signal = new AbortController().signal;
+  const named = `http://idp.example.test:${port}/jwks`;
+  const fetchNamed = (allowPrivate: boolean, options: Partial<KeyFetchOptions> = {}) =>
+    fetchKeysWith({ lookup, ...options })(named, { allowPrivate, signal });
+  await expect(fetchNamed(false)).rejects.toThrow("which is no public address");
+  expect(await fetchNamed(true)).toEqual({ status: 200, text: published.jwks });
+  const egress = (): EgressRules | undefined => readEgress({ deny: ["idp.example.test"] }, () => undefined);
+  await expect(fetchNamed(true, { egress })).rejects.toThrow("is denied by `idp.example.test`");
+  published.jwks = "x".repeat(2 * 1024 * 1024);
+  await expect(fetchNamed(true)).rejects.toThrow("more than 1048576 bytes");
 });

@@ -1,4 +1,5 @@
 import type { JsonObject } from "../../core/json.ts";
+import { EGRESS_SCHEMA } from "../shared/network/egress-schema.ts";
 
 /** The methods a tool may be declared with. */
 export const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -229,6 +230,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
         "Whether the endpoint's host name may lead to a private, loopback, link-local or metadata address. An " +
         "address or `localhost` written in `endpoint` needs no leave.",
     },
+    egress: EGRESS_SCHEMA,
     deadline_header: {
       type: "string",
       minLength: 1,

@@ -1,9 +1,11 @@
 import type { AdapterSettings, Configured, PrivateReach } from "../../core/adapter.ts";
+import { readEgress } from "../../core/egress.ts";
 import { type JsonObject, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { VERSION } from "../../core/version.ts";
 import { headerBytes } from "../shared/header-rules.ts";
-import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
+import { hostKind, isFixedHost } from "../shared/network/addresses.ts";
+import type { EgressChoice } from "../shared/network/egress.ts";
 import { socketTarget } from "../shared/network/socket.ts";
 import { allowsNull } from "../shared/param-schema.ts";
 import { namesIn, parseBraces, type TextTemplate } from "../shared/text-template.ts";
@@ -47,10 +49,8 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   claimQuery(checker, auth, queryNames);
   const rest = bodies.rest(body, unnamed);
   if (rest === "query") checkQueryRest(checker, unnamed, queryNames);
-  if (endpoint !== undefined) {
-    checkAllowPrivate(checker, endpoint, settings.reach);
-    checkUrlLength(checker, endpoint, query);
-  }
+  if (endpoint !== undefined) checkEndpoint(checker, endpoint, query, settings.reach);
+  const egress = egressOf(checker, settings);
   checker.warnings.push(...literalCredentialNotes(literals));
   const { issues, warnings } = checker;
   if (endpoint === undefined || issues.length > 0) return { ok: false, issues };
@@ -74,7 +74,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     signing,
     deadlineHeader,
     redirects: checker.text("redirects") === "none" ? "none" : "same_origin",
-    allowPrivate: ownValue(keys, "allow_private") === true,
+    egress,
     pool: poolLimits(keys, settings.pool),
     rest,
     hasRest: unnamed.length > 0,
@@ -181,12 +181,34 @@ function checkQueryRest(
   }
 }
 
+function checkEndpoint(
+  checker: DeclarationChecker,
+  endpoint: Endpoint,
+  query: readonly QueryPair[],
+  reach: PrivateReach,
+): void {
+  checkAllowPrivate(checker, endpoint, reach);
+  checkUrlLength(checker, endpoint, query);
+}
+
 function checkAllowPrivate(checker: DeclarationChecker, { origin }: Endpoint, reach: PrivateReach): void {
   if (reach === "all" && ownValue(checker.keys, "allow_private") === undefined) return;
   const { host } = socketTarget(origin);
   checkReach(checker, host, reach);
   if (ownValue(checker.keys, "allow_private") === undefined || !isFixedHost(host)) return;
   checker.warn("/allow_private", `has no effect: \`${host}\` is reached as it is written, only names are checked`);
+}
+
+/** Over the wire lists only narrow down where a tool leads, as `allow_private` opens nothing there. */
+function egressOf(checker: DeclarationChecker, { egress, reach }: AdapterSettings): EgressChoice {
+  return {
+    allowPrivate: ownValue(checker.keys, "allow_private") === true,
+    gateway: egress,
+    own: readEgress(ownValue(checker.keys, "egress"), (list, i, message) =>
+      checker.issue(`/egress/${list}/${i}`, message),
+    ),
+    ownOpens: reach === "all",
+  };
 }
 
 /** Who registers over the wire must not open a door to the inside that no operator opened. */

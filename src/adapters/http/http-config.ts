@@ -2,6 +2,7 @@ import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { BodyTemplate } from "../shared/body-template.ts";
+import type { EgressChoice } from "../shared/network/egress.ts";
 import type { TextTemplate } from "../shared/text-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
 import type { MultipartPart } from "./multipart-body.ts";
@@ -94,8 +95,8 @@ export interface HttpConfig {
   readonly deadlineHeader: string | undefined;
   /** `same_origin`: a call that changes nothing follows redirects within its origin. */
   readonly redirects: "none" | "same_origin";
-  /** The endpoint's name may lead to private addresses. */
-  readonly allowPrivate: boolean;
+  /** Where connections may lead. */
+  readonly egress: EgressChoice;
   /** Limits of the connections to the origin. */
   readonly pool: PoolLimits;
   readonly rest: RestPlacement;

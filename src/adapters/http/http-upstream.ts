@@ -30,7 +30,10 @@ export class HttpUpstream implements Upstream {
 
   /** Tells the registry too when a secret came or went since it was looked last. */
   availability(): Availability {
-    return this.#secrets.unavailable() ?? { state: "ready", reason: "" };
+    const missing = this.#secrets.unavailable();
+    const { refusal } = this.#access.connector;
+    if (missing !== undefined || refusal === undefined) return missing ?? { state: "ready", reason: "" };
+    return { state: "unavailable", reason: refusal.message, mend: refusal.mend };
   }
 
   invoke(call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> {

@@ -25,8 +25,8 @@ export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapte
       ...explainRoute(routeTo(config.endpoint.origin, environment)),
     ],
     open: (config, deps) => {
-      const { allowPrivate, pool: limits } = config;
-      const access = pools.open({ origin: config.endpoint.origin, allowPrivate, limits, clock: deps.clock });
+      const { egress, pool: limits } = config;
+      const access = pools.open({ origin: config.endpoint.origin, egress, limits, clock: deps.clock });
       return Promise.resolve(new HttpUpstream(config, deps, access));
     },
   };
@@ -83,6 +83,8 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
     const value = ownValue(declared, key);
     if (value !== undefined) settings.push({ key, value: shown(value) });
   }
+  for (const [name, value] of entriesOf(ownValue(declared, "egress")))
+    settings.push({ key: `egress.${name}`, value: shown(value) });
   settings.push({ key: "unnamed_arguments", value: UNNAMED_ARGUMENTS[config.rest] });
   return settings;
 }

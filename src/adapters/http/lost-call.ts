@@ -3,7 +3,7 @@ import type { AttemptTimeouts } from "../../core/adapter.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { codeOf, connectProblem } from "../shared/network/connect-problem.ts";
-import { PRIVATE_ADDRESS } from "../shared/network/host-lookup.ts";
+import { EGRESS_DENIED, PRIVATE_ADDRESS } from "../shared/network/egress.ts";
 
 /** The limits of time an exchange watches. */
 export type TimeLimit = "connect" | "read" | "idle";
@@ -59,8 +59,8 @@ export function brokenConnection(call: LostCall, cause: Error | undefined): Gate
       modelMessage: `${call.tool}: ${why.brief}; nothing was changed`,
       metadata,
       cause,
-      // It takes a change of the declaration.
-      ...(codeOf(cause) === PRIVATE_ADDRESS ? { retryable: false } : {}),
+      // It takes a change of the declaration or of the gateway's settings.
+      ...([PRIVATE_ADDRESS, EGRESS_DENIED].includes(metadata.code) ? { retryable: false } : {}),
     });
   }
   return new GatewayError("UPSTREAM_ANSWER_LOST", `${call.tool}: ${why.full}; ${DO_NOT_REPEAT}`, {

@@ -2,6 +2,7 @@ import type { LookupFunction } from "node:net";
 import type { Clock } from "../../core/clock.ts";
 import { type Slot, Slots, type SlotWait } from "../../core/slots.ts";
 import { Connector } from "../shared/network/connector.ts";
+import { choiceKey, type EgressChoice, EgressGuard } from "../shared/network/egress.ts";
 import { type ProxyEnvironment, routeTo } from "../shared/network/proxy.ts";
 import type { Connection } from "./connection.ts";
 import { Connections } from "./connections.ts";
@@ -18,8 +19,8 @@ export interface NetworkOptions {
 /** What a tool needs of the connections to its origin. */
 export interface OriginUse {
   readonly origin: string;
-  /** Its name may lead to private addresses. */
-  readonly allowPrivate: boolean;
+  /** Where its connections may lead. */
+  readonly egress: EgressChoice;
   readonly limits: PoolLimits;
   readonly clock: Clock;
 }
@@ -52,7 +53,7 @@ class OriginPool {
   readonly connections: Connections;
   readonly origin: string;
   readonly #network: NetworkOptions;
-  readonly #connectors = new Map<boolean, Connector>();
+  readonly #connectors = new Map<string, Connector>();
   /** Thousands of tools may share an origin, and hardly ever have more than a few limits between them. */
   readonly #uses = new Map<string, { readonly limits: PoolLimits; count: number }>();
 
@@ -64,13 +65,19 @@ class OriginPool {
   }
 
   /** No tool reaches through a connection of another where it could not go by itself. */
-  connector(allowPrivate: boolean): Connector {
-    const known = this.#connectors.get(allowPrivate);
+  connector(egress: EgressChoice): Connector {
+    const key = choiceKey(egress);
+    const known = this.#connectors.get(key);
     if (known !== undefined) return known;
     const { lookup, environment } = this.#network;
     const { origin } = this;
-    const connector = new Connector({ origin, route: routeTo(origin, environment), lookup: { allowPrivate, lookup } });
-    this.#connectors.set(allowPrivate, connector);
+    const connector = new Connector({
+      origin,
+      route: routeTo(origin, environment),
+      guard: new EgressGuard(egress),
+      lookup,
+    });
+    this.#connectors.set(key, connector);
     return connector;
   }
 
@@ -110,11 +117,11 @@ export class OriginAccess implements AsyncDisposable {
   #closing: Promise<void> | undefined;
 
   /** `unused`: called when nobody uses the pool any more. */
-  constructor(pool: OriginPool, { allowPrivate, limits }: OriginUse, unused: (pool: OriginPool) => void) {
+  constructor(pool: OriginPool, { egress, limits }: OriginUse, unused: (pool: OriginPool) => void) {
     this.#pool = pool;
     this.#limits = limits;
     this.#unused = unused;
-    this.connector = pool.connector(allowPrivate);
+    this.connector = pool.connector(egress);
     pool.add(limits);
   }
 

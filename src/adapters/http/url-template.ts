@@ -131,6 +131,8 @@ function originOf(scheme: string, authority: string): string | Problem {
   if (!/^https?:$/i.test(scheme)) return problem("must be an absolute URL that begins with http:// or https://");
   if (authority.includes("@"))
     return problem("must not hold credentials; put the secret's name into `auth.secret_ref`");
+  // To a URL a backslash is a slash, so that what stands behind it would be no host.
+  if (authority.includes("\\")) return problem(`\`${authority}\` holds a backslash, which no host has`);
   const url = `${scheme}//${authority}`;
   return URL.parse(url)?.origin ?? problem(`\`${authority}\` is no host with an optional port`);
 }

@@ -1,5 +1,6 @@
 import { DURATION_SCHEMA } from "../../core/durations.ts";
 import type { JsonObject } from "../../core/json.ts";
+import { EGRESS_SCHEMA } from "../shared/network/egress-schema.ts";
 
 /** Words of `transport`. */
 const TRANSPORTS = ["auto", "streamable_http", "sse", "stdio"] as const;
@@ -136,6 +137,7 @@ const MCP_BLOCK: JsonObject = {
       default: false,
       description: "Whether the name in `url` may lead to an address that is not public.",
     },
+    egress: EGRESS_SCHEMA,
     transport: {
       enum: [...TRANSPORTS],
       default: "auto",

@@ -1,7 +1,8 @@
-import type { PrivateReach } from "../../core/adapter.ts";
+import type { AdapterSettings, PrivateReach } from "../../core/adapter.ts";
+import { readEgress } from "../../core/egress.ts";
 import { isJsonArray, isJsonObject, type JsonObject, jsonPointer, ownValue } from "../../core/json.ts";
 import { headerProblem } from "../shared/header-rules.ts";
-import { hostKind, isFixedHost } from "../shared/network/host-lookup.ts";
+import { hostKind, isFixedHost } from "../shared/network/addresses.ts";
 import { socketTarget } from "../shared/network/socket.ts";
 import type { McpChecker } from "./mcp-checker.ts";
 import type { NamedValue, RemoteTarget, ServerAuth } from "./mcp-config.ts";
@@ -11,7 +12,8 @@ import { namedValues } from "./value-template.ts";
 const OF_PROTOCOL = /^(accept|accept-encoding|content-type|mcp-.*|last-event-id)$/i;
 
 /** Reads how a remote server is reached. */
-export function configureRemote(checker: McpChecker, url: string, reach: PrivateReach): RemoteTarget {
+export function configureRemote(checker: McpChecker, url: string, settings: AdapterSettings): RemoteTarget {
+  const { reach } = settings;
   const parsed = checkedUrl(checker, url, "/url");
   const allowPrivate = ownValue(checker.block, "allow_private") === true;
   if (parsed !== undefined) checkReach(checker, parsed, "/url", { reach, allowPrivate });
@@ -28,7 +30,14 @@ export function configureRemote(checker: McpChecker, url: string, reach: Private
     url: parsed?.href ?? url,
     headers,
     auth,
-    allowPrivate,
+    egress: {
+      allowPrivate,
+      gateway: settings.egress,
+      own: readEgress(ownValue(checker.block, "egress"), (list, i, message) =>
+        checker.issue(`/egress/${list}/${i}`, message),
+      ),
+      ownOpens: reach === "all",
+    },
     transport: transport === "streamable_http" || transport === "sse" ? transport : "auto",
   };
 }

@@ -78,7 +78,7 @@ function targetOf(
   checkKeys(checker, url !== undefined);
   if (url === undefined) return programOf(checker, command ?? "", outerCwd, surroundings);
   if (outerCwd !== undefined) checker.issue("/url", "a remote server has no working folder; remove `cwd`");
-  return configureRemote(checker, url, settings.reach);
+  return configureRemote(checker, url, settings);
 }
 
 /** Keys of the other way of reaching a server. */

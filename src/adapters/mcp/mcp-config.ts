@@ -3,6 +3,7 @@ import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { NamedProgram } from "../shared/launcher/examine.ts";
+import type { EgressChoice } from "../shared/network/egress.ts";
 import type { PROTOCOLS, STARTS } from "./config-schema.ts";
 
 /** A text with secrets in it; several pieces are one text. */
@@ -36,8 +37,8 @@ export interface RemoteTarget {
   readonly url: string;
   readonly headers: readonly NamedValue[];
   readonly auth: ServerAuth | undefined;
-  /** Names may lead to private addresses. */
-  readonly allowPrivate: boolean;
+  /** Where connections may lead, those for tokens too. */
+  readonly egress: EgressChoice;
   readonly transport: "auto" | "streamable_http" | "sse";
 }
 

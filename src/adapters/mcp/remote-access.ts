@@ -3,6 +3,7 @@ import type { SecretSource } from "../../core/secrets.ts";
 import { VERSION } from "../../core/version.ts";
 import { AccessTokens } from "../shared/access-tokens.ts";
 import { headerBytes, holdsControl } from "../shared/header-rules.ts";
+import { EgressGuard } from "../shared/network/egress.ts";
 import {
   type ChannelAnswer,
   type ChannelNetwork,
@@ -45,7 +46,7 @@ export class RemoteAccess implements AsyncDisposable {
     const url = new URL(target.url);
     this.origin = url.origin;
     this.target = url.pathname + url.search;
-    const channel = { ...network, allowPrivate: target.allowPrivate, connectMs, clock };
+    const channel = { ...network, guard: new EgressGuard(target.egress), connectMs, clock };
     this.#channel = new HttpChannel({ ...channel, origin: url.origin, maxConnections });
     if (target.auth?.kind === "client_credentials") {
       const auth = target.auth;

@@ -137,6 +137,7 @@ export interface ToolOptions {
   /** Default `all`. */
   readonly reach?: AdapterSettings["reach"];
   /** What gateway.yaml says. */
+  readonly egress?: AdapterSettings["egress"];
   readonly pool?: AdapterSettings["pool"];
   readonly environment?: Record<string, string | undefined>;
   readonly clock?: Clock;
@@ -175,6 +176,7 @@ export function configure(options: ToolOptions): Configured<unknown> {
     format: options.format ?? "auto",
     pool: options.pool ?? {},
     reach: options.reach ?? "all",
+    ...(options.egress === undefined ? {} : { egress: options.egress }),
   });
 }
 

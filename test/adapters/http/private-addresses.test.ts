@@ -16,31 +16,47 @@ function names(...lists: (readonly string[])[]): { readonly lookup: LookupFuncti
   return { lookup, asked };
 }
 
-test.for([
+const MEANT = "Set `allow_private: true` if this address is meant, or correct the host of `endpoint`.";
+const NAMED = "Name its network under `egress.allow` if this address is meant, or correct the host.";
+const ALLOWED = "which is no public address; `allow_private: true` allows it";
+const SPECIAL =
+  "a link-local, metadata or reserved address; only its network in `egress.allow` of the declaration allows it";
+
+const REFUSED_ADDRESSES = [
   "127.0.0.1",
   "127.8.9.1",
-  "0.0.0.0",
   "10.1.2.3",
   "172.16.0.1",
   "172.31.255.255",
   "192.168.1.1",
+  "198.18.0.1",
+  "::1",
+  "100.64.0.1",
+  "fd00::1",
+  "::ffff:127.0.0.1",
+  "64:ff9b::7f00:1",
+  "2002:7f00:1::",
+];
+
+const SPECIAL_ADDRESSES = [
+  "0.0.0.0",
   "169.254.169.254",
   "100.100.100.200",
   "168.63.129.16",
-  "198.18.0.1",
   "224.0.0.1",
   "255.255.255.255",
   "::",
-  "::1",
   "fe80::1",
   "fec0::1",
   "fd00:ec2::254",
   "ff02::1",
-  "::ffff:127.0.0.1",
   "::ffff:a9fe:a9fe",
-  "64:ff9b::7f00:1",
-  "2002:7f00:1::",
-])("a name that leads to %s is refused before anything is sent [X-D01]", async (address) => {
+];
+
+test.for([
+  ...REFUSED_ADDRESSES.map((address) => [address, ALLOWED, MEANT] as const),
+  ...SPECIAL_ADDRESSES.map((address) => [address, SPECIAL, NAMED] as const),
+])("a name that leads to %s is refused before anything is sent [X-D01]", async ([address, why, mend]) => {
   const { lookup } = names([address]);
   await using tool = await openTool({ keys: { endpoint: "http://orders.example.test/o", method: "POST" }, lookup });
   const { error } = await call(tool);
@@ -49,13 +65,13 @@ test.for([
     effect: "none",
     retryable: false,
     metadata: { code: "PRIVATE_ADDRESS" },
-    message: `order_status: no connection to http://orders.example.test: its name leads to ${address}, which is no public address; \`allow_private: true\` allows it`,
+    message: `order_status: no connection to http://orders.example.test: its name leads to ${address}, ${why}`,
     modelMessage: "order_status: the upstream cannot be reached; nothing was changed",
   });
   expect(await tool.probe(new AbortController().signal)).toEqual({
     ok: false,
-    message: `no connection to http://orders.example.test: its name leads to ${address}, which is no public address; \`allow_private: true\` allows it`,
-    mend: "Set `allow_private: true` if this address is meant, or correct the host of `endpoint`.",
+    message: `no connection to http://orders.example.test: its name leads to ${address}, ${why}`,
+    mend,
   });
 });
 

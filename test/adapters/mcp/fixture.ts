@@ -30,6 +30,7 @@ export interface ServerOptions {
   readonly timeouts?: Partial<AdapterSettings["timeouts"]>;
   readonly maxResponseBytes?: number;
   readonly reach?: AdapterSettings["reach"];
+  readonly egress?: AdapterSettings["egress"];
   /** The gateway's environment; `PATH` is this process's where it is not set. */
   readonly environment?: Record<string, string | undefined>;
   readonly folder?: string;
@@ -80,6 +81,7 @@ function configure(options: ServerOptions, adapter = adapterFor(options)): Confi
     format: "auto",
     pool: {},
     reach: options.reach ?? "all",
+    ...(options.egress === undefined ? {} : { egress: options.egress }),
   });
 }
 

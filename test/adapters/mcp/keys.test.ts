@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { readEgress } from "../../../src/core/egress.ts";
 import type { JsonObject } from "../../../src/core/json.ts";
 import { startFakeHttp } from "./fake-http.ts";
 import { call, openServer, type ServerOptions, testFolder, textOf } from "./fixture.ts";
@@ -39,6 +40,28 @@ test("`mcp.transport` spares the question how a remote server is spoken to, and 
   await using wrong = await openServer({ mcp: { url: older.url, transport: "streamable_http" } });
   await wrong.until(() => wrong.upstream.availability().reason.startsWith("failed"));
   expect(wrong.names()).toEqual([]);
+});
+
+test("`mcp.egress` and `egress` of gateway.yaml say where servers and token addresses may be [X-D01]", async () => {
+  await using fake = await startFakeHttp();
+  const { url } = fake;
+  const reasonWith = async (options: Omit<ServerOptions, "mcp"> & { readonly own?: JsonObject }): Promise<string> => {
+    const mcp = { url, ...(options.own === undefined ? {} : { egress: options.own }) };
+    await using server = await openServer({ mcp, ...options });
+    await server.until(() => server.upstream.availability().reason !== "starting");
+    return server.upstream.availability().reason;
+  };
+  expect(await reasonWith({ own: { allow: ["127.0.0.0/8"] } })).toBe("");
+  expect(await reasonWith({ own: { allow: ["example.com"] } })).toContain("`egress.allow` of the declaration");
+  const egress = readEgress({ deny: ["127.0.0.1"] }, () => undefined);
+  expect(await reasonWith(egress === undefined ? {} : { egress })).toContain("`egress.deny` of gateway.yaml");
+  const client = { token_url: "http://tokens.example.com/", client_id: "a", secret_ref: "CLIENT_SECRET" };
+  const lookup: ServerOptions["lookup"] = (_name, _options, found) =>
+    found(null, [{ address: "169.254.169.254", family: 4 }]);
+  const mcp = { url, protocol: "legacy", allow_private: true, auth: { client_credentials: client } };
+  await using tokens = await openServer({ mcp, lookup, environment: { CLIENT_SECRET: "s3cr3t" } });
+  await tokens.until(() => tokens.upstream.availability().reason.startsWith("failed"));
+  expect(tokens.upstream.availability().reason).toContain("169.254.169.254");
 });
 
 test("`mcp.allow_private` lets a name lead to an address that is not public", async () => {

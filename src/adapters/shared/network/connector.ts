@@ -1,7 +1,9 @@
-import { Socket } from "node:net";
+import { isIP, type LookupFunction, Socket } from "node:net";
 import type { buildConnector } from "undici";
+import { isLocalhost } from "./addresses.ts";
 import { ConnectProblem, connectProblem } from "./connect-problem.ts";
-import { type HostLookupOptions, hostLookup } from "./host-lookup.ts";
+import type { EgressGuard } from "./egress.ts";
+import { hostLookup } from "./host-lookup.ts";
 import type { Proxy, Route } from "./proxy.ts";
 import { openSocket, readyEvent, type SocketTarget, secureSocket, socketTarget } from "./socket.ts";
 import { openTunnel } from "./tunnel.ts";
@@ -11,7 +13,10 @@ export interface ConnectorOptions {
   /** Scheme, host and port to connect to. */
   readonly origin: string;
   readonly route: Route;
-  readonly lookup: HostLookupOptions;
+  /** Says where they may lead. */
+  readonly guard: EgressGuard;
+  /** Asks the system for the addresses of a name. */
+  readonly lookup: LookupFunction;
 }
 
 /** Makes connections to one origin, directly or through a proxy. */
@@ -19,14 +24,16 @@ export class Connector {
   readonly origin: string;
   readonly #target: SocketTarget;
   readonly #route: Route;
-  readonly #lookup: HostLookupOptions;
+  readonly #guard: EgressGuard;
+  readonly #lookup: LookupFunction;
   /** TLS session of the connection made last. */
   #session: Buffer | undefined;
 
-  constructor({ origin, route, lookup }: ConnectorOptions) {
+  constructor({ origin, route, guard, lookup }: ConnectorOptions) {
     this.origin = origin;
     this.#target = socketTarget(origin);
     this.#route = route;
+    this.#guard = guard;
     this.#lookup = lookup;
   }
 
@@ -45,6 +52,14 @@ export class Connector {
     return this.#target.secure ? undefined : this.proxy;
   }
 
+  /** Why no connection is made, whatever the name leads to. */
+  get refusal(): ConnectProblem | undefined {
+    const { host } = this.#target;
+    if (isIP(host) !== 0) return this.#guard.addressProblem(this.#target, host);
+    // A proxy is asked by name, and what that leads to is learnt there alone.
+    return this.#guard.hostProblem(this.#target, this.proxy !== undefined && !isLocalhost(host));
+  }
+
   /**
    * Begins to connect. Calls back at most once, with the socket that requests go through or with why there is none.
    * `onSocket` is told of each socket that is to be destroyed from now on to end the attempt or the connection:
@@ -54,8 +69,11 @@ export class Connector {
   open(callback: buildConnector.Callback, onSocket: (socket: Socket) => void): Socket | undefined {
     const route = this.#route;
     if (route.kind === "misconfigured") return brokenSocket(misconfigured(route.variable), callback, onSocket);
+    const { refusal } = this;
+    if (refusal !== undefined) return brokenSocket(refusal, callback, onSocket);
     if (route.kind === "proxied") return this.#openProxied(route.proxy, callback, onSocket);
-    const lookup = hostLookup(this.#target.host, this.#lookup);
+    const problem = (address: string): ConnectProblem | undefined => this.#guard.addressProblem(this.#target, address);
+    const lookup = hostLookup(this.#target.host, this.#lookup, problem);
     const socket = openSocket(this.#target, lookup, this.#session);
     onSocket(socket);
     return this.#keepSession(whenReady(socket, readyEvent(this.#target), callback));
@@ -66,7 +84,8 @@ export class Connector {
     callback: buildConnector.Callback,
     onSocket: (socket: Socket) => void,
   ): Socket | undefined {
-    const lookup = hostLookup(proxy.target.host, { ...this.#lookup, allowPrivate: true });
+    // Who set it means it, wherever it is.
+    const lookup = hostLookup(proxy.target.host, this.#lookup, () => undefined);
     const socket = openSocket(proxy.target, lookup, undefined);
     onSocket(socket);
     const settle = onlyOnce(callback);

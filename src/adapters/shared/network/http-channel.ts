@@ -3,6 +3,7 @@ import { Pool } from "undici";
 import type { Clock } from "../../../core/clock.ts";
 import { ConnectProblem, connectProblem } from "./connect-problem.ts";
 import { Connector } from "./connector.ts";
+import type { EgressGuard } from "./egress.ts";
 import { type ProxyEnvironment, routeTo } from "./proxy.ts";
 
 /** Most bytes of an answer's header block. */
@@ -28,7 +29,8 @@ export interface ChannelNetwork {
 /** What a channel is made from. */
 export interface ChannelOptions extends ChannelNetwork {
   readonly origin: string;
-  readonly allowPrivate: boolean;
+  /** Says where connections may lead. */
+  readonly guard: EgressGuard;
   readonly maxConnections: number;
   readonly connectMs: number;
   readonly clock: Clock;
@@ -77,8 +79,8 @@ export class HttpChannel implements AsyncDisposable {
 
   constructor(options: ChannelOptions) {
     this.#options = options;
-    const { origin, allowPrivate, lookup, environment } = options;
-    this.#connector = new Connector({ origin, route: routeTo(origin, environment), lookup: { allowPrivate, lookup } });
+    const { origin, guard, lookup, environment } = options;
+    this.#connector = new Connector({ origin, route: routeTo(origin, environment), guard, lookup });
     this.#pool = new Pool(origin, {
       connect: (_options, callback) => this.#connect(callback),
       connections: options.maxConnections,

@@ -1,5 +1,5 @@
 import { BlockList, isIP } from "node:net";
-import { isFixedHost, isLoopback } from "./host-lookup.ts";
+import { isFixedHost, isLoopback } from "./addresses.ts";
 import { type SocketTarget, socketTarget } from "./socket.ts";
 
 /** Variables of the environment that proxies are taken from. */
