@@ -29,6 +29,7 @@ export function checkOutcomes(
     if (leg.end === undefined) breach("each caller has one end", `${leg.name} has none`);
     checkText(leg, byId, breach);
     checkResumed(leg, breach);
+    checkCancelled(leg, legs, breach);
     if (!lies.has(leg.callId ?? "")) checkEffect(leg, attempts, breach);
   }
   if (!ledgerFailed) checkMemory(legs, attempts, breach);
@@ -91,6 +92,15 @@ function checkResumed({ name, caller, after, beganMs, end }: Leg, breach: Breach
   const isInTime = lostMs !== undefined && beganMs < lostMs + (caller.resumeWindowMs ?? 0);
   if (isInTime && end.type === "error" && end.error.reason === "CALL_CANCELLED") {
     breach("a lost call goes on in its window", `${name}: ${end.error.message}`);
+  }
+}
+
+/** Who did not go is not told that it did: not by the end of a call that others have left. */
+function checkCancelled({ name, callId, end, after, leftMs }: Leg, legs: readonly Leg[], breach: Breach): void {
+  if (end?.type !== "error" || end.error.reason !== "CALL_CANCELLED") return;
+  const isElsewhere = legs.some((each) => each.after?.leg.name === name);
+  if (after === undefined && leftMs === undefined && !isElsewhere) {
+    breach("only who goes is cancelled", `${name} ${callId}: ${end.error.message}`);
   }
 }
 

@@ -85,14 +85,12 @@ interface Guarded {
 }
 
 async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, undefined> {
-  const { circuits, subject, clock, call, context, next, waits } = parts;
+  const { circuits, subject, clock } = parts;
   const passage = circuits.enter(subject);
   if (passage.circuit !== undefined && passage.permit === undefined) throw circuitOpen(subject, passage.circuit);
   let verdict: Verdict = "nothing";
   try {
-    // What has nothing to wait for goes out in the very moment it has passed.
-    const isToWait = waits.turn || (waits.record && context.key !== undefined);
-    for await (const event of isToWait ? untilDispatched(parts) : next(call, context)) {
+    for await (const event of attempt(parts)) {
       if (event.type === "upstream-result") verdict = verdictOfResult(event.result);
       else if (event.type === "upstream-delta") {
         verdict = "answered";
@@ -108,6 +106,13 @@ async function* guarded(parts: Guarded): AsyncGenerator<UpstreamEvent, void, und
     const state = circuits.leave(subject, passage, verdict, clock);
     if (state !== undefined) record(parts, state);
   }
+}
+
+function attempt(parts: Guarded): AsyncIterable<UpstreamEvent> {
+  const { waits, call, context, next } = parts;
+  // What has nothing to wait for goes out in the very moment it has passed.
+  const isToWait = waits.turn || (waits.record && context.key !== undefined);
+  return isToWait ? untilDispatched(parts) : next(call, context);
 }
 
 /** The attempt's events, which end at once where the circuit opens before the attempt goes out. */
