@@ -10,6 +10,12 @@ import { Output } from "./terminal.ts";
 export async function runCli(argv: readonly string[], host: Host): Promise<ExitCode> {
   let code: ExitCode = EXIT.ok;
   let complaint = "";
+  // `| head` has read enough: that is no failure, and a gateway goes on without a reader of its log.
+  let onBroken = (error: NodeJS.ErrnoException): void => {
+    if (!isClosedPipe(error)) throw error;
+  };
+  // They stay until the process ends, since a closed pipe may show only after the last write.
+  for (const stream of [host.stdout, host.stderr]) stream.on("error", (error) => onBroken(error));
   const program = createProgram({
     version: host.version,
     env: host.surroundings.env,
@@ -19,7 +25,9 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
     },
     actions: {
       async client(globals, run) {
-        code = await runClient(globals, host, run);
+        const stop = new AbortController();
+        onBroken = (error) => stop.abort(isClosedPipe(error) ? new Stopped(EXIT.ok, "nobody reads on") : error);
+        code = await runClient(globals, host, { run, stop });
       },
       async serve(globals, options) {
         const { serve } = await import("./commands/serve.ts");
@@ -38,6 +46,10 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
     return EXIT.usage;
   }
   return code;
+}
+
+function isClosedPipe({ code }: NodeJS.ErrnoException): boolean {
+  return code === "EPIPE";
 }
 
 /** Whether the command line asks for JSON, as far as one can tell that cannot be parsed. */
@@ -68,22 +80,22 @@ class Stopped extends Error {
 async function runClient(
   globals: GlobalOptions,
   host: Host,
-  run: (context: CommandContext) => Promise<ExitCode>,
+  {
+    run,
+    stop,
+  }: {
+    readonly run: (context: CommandContext) => Promise<ExitCode>;
+    /** Ends the command. */
+    readonly stop: AbortController;
+  },
 ): Promise<ExitCode> {
   const { out, err } = outputs(globals, host);
-  const stop = new AbortController();
   using _signals = host.onSignal((signal) => {
     const code = signal === "SIGINT" ? EXIT.interrupted : EXIT.terminated;
     // The first one cancels the work, up to the upstream; whoever asks twice does not want to wait for that.
     if (stop.signal.aborted) host.exit(code);
     else stop.abort(new Stopped(code, signal === "SIGINT" ? "interrupted" : "terminated"));
   });
-  // Both stay until the process ends, since a closed pipe may show only after the last write.
-  host.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // `| head` has read enough: that is no failure, but nobody needs the rest.
-    stop.abort(error.code === "EPIPE" ? new Stopped(EXIT.ok, "nobody reads on") : error);
-  });
-  host.stderr.on("error", (error) => stop.abort(error));
   const { output, address, ca, tlsServerName, apiKey } = globals;
   const { stdin, version, surroundings } = host;
   try {

@@ -1,7 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { deferred, type StreamResponse, startFakeGateway } from "../clients/fake-gateway.ts";
 import { startToolgate, toolgate } from "./cli-process.ts";
@@ -68,6 +71,46 @@ test("a pipe that is closed ends the stream quietly and cancels the call", async
   expect(out).toBe("tick 1\ntick 2\n");
   expect(err).toBe("");
   await gateway.cancelled;
+});
+
+/** Runs a command line whose output nobody reads. Resolves with its status, and what it says on stderr where that is read. */
+async function unread(argv: readonly string[], closed: "stdout" | "stdout and stderr"): Promise<string> {
+  const command = closed === "stdout" ? '"$0" "$@"' : '"$0" "$@" 2>&1';
+  const line = `{ ${command}; echo "status $?" >&3; } 3>&2 | true`;
+  const shell = spawn("sh", ["-c", line, process.execPath, MAIN, ...argv], {
+    env: { PATH: process.env.PATH, HOME: "/nonexistent", TOOLGATE_ADDRESS: "127.0.0.1:1" },
+  });
+  let said = "";
+  shell.stderr.setEncoding("utf8").on("data", (piece: string) => (said += piece));
+  await once(shell, "close");
+  return said;
+}
+
+test.each<[string[], "stdout" | "stdout and stderr", status: number]>([
+  [["--help"], "stdout", 0],
+  [["--version"], "stdout and stderr", 0],
+  [["tool", "call", "--help"], "stdout", 0],
+  [["no-such-command"], "stdout and stderr", 2],
+  [["tool", "list"], "stdout and stderr", 4],
+])("%j ends quietly and as ever where nobody reads its %s", async (argv, closed, status) => {
+  expect(await unread(argv, closed)).toBe(`status ${status}\n`);
+});
+
+test("a gateway goes on without a reader of its log, and stops well", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "toolgate-unread-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const argv = ["serve", "--tools", folder, "--state", join(folder, "state"), "--listen", "127.0.0.1:0"];
+  await using running = startToolgate(argv);
+  const [, address = ""] = await running.output("stderr", /"url":"http:\/\/([^"]+)"/);
+  const { child } = running;
+  child.stderr?.destroy();
+  // Each is a line of the log.
+  for (let i = 0; i < 3; i++) {
+    child.kill("SIGHUP");
+    expect((await fetch(`http://${address}/readyz`)).status).toBe(200);
+  }
+  child.kill("SIGTERM");
+  expect(await running.ended).toMatchObject({ code: 0 });
 });
 
 test("--json - reads stdin", async () => {

@@ -49,12 +49,13 @@ async function runGateway(
   });
   const gateway = await startGateway(() => server.createGateway({ config, logger, injectFaults }), config);
   if (injectFaults) logger.warn("faults-enabled", { rules: config.faults.rules.length });
+  // Before it is said to listen: whoever reads that may send SIGHUP, which would end a process that does not hear it.
+  await using _watch = await watchSettings(path, { gateway, logger, level: config.log.level, host, read });
   const { url } = gateway;
   const tools = config.tools.folder;
   // For whoever started it: words at a terminal, a log line elsewhere, so that a log holds nothing but its lines.
   if (err.isTerminal) err.line(`toolgate ${host.version} listening on ${url}, tools from ${tools}`);
   else logger.info("gateway-listening", { url, version: host.version, tools });
-  await using _watch = await watchSettings(path, { gateway, logger, level: config.log.level, host, read });
   if (!stop.signal.aborted) await once(stop.signal, "abort");
   await gateway.stop();
   logger.info("gateway-stopped");
