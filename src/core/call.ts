@@ -24,6 +24,16 @@ export interface ToolCall {
   readonly continuation?: Continuation;
   /** What the caller wants to know: steers what is kept of an over-long result. Absent: what the arguments say. */
   readonly question?: string | undefined;
+  /** What the tool is to its callers, where its upstream knows it by another name. Absent: `tool` alone says it. */
+  readonly servedAs?: ServedAs;
+}
+
+/** A tool of a server, as its callers know it. */
+export interface ServedAs {
+  /** Its canonical name. */
+  readonly name: string;
+  /** Whether a call surely changes nothing. */
+  readonly readOnly: boolean;
 }
 
 /** What makes a call count once. */

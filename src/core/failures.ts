@@ -33,6 +33,8 @@ export const NOTICE_REASONS = {
     "The tool declares an output schema, and what it gave does not fit, or has no structured part. The result is as the tool gave it.",
   CONTENT_UNREADABLE:
     "A part of the result is not as the protocol has it. It stands in the result as the JSON text that came.",
+  QUESTION_DECLINED:
+    "The server asked for input while several of its calls ran, and did not say for which: it was told no. Call the tool again while no other call of the server runs, if the result wants for an answer.",
 } as const satisfies Readonly<Record<string, string>>;
 
 /** Stable word for a notice. */

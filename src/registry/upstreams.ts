@@ -4,7 +4,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SecretSource } from "../core/secrets.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
-import type { Declaration, RemoteTool } from "./declaration.ts";
+import type { Declaration } from "./declaration.ts";
 import type { RemoteDeclaration } from "./expand-offer.ts";
 import { type ComposeTool, OpenTool, type OpenToolDeps, type StandingStep } from "./open-tool.ts";
 
@@ -66,7 +66,7 @@ export class Upstreams implements AsyncDisposable {
 
   /** Makes the tool of a server that is open: its calls go through the server's upstream, which it keeps open. */
   openMember(declaration: RemoteDeclaration, server: OpenTool): OpenTool {
-    const opened = new OpenTool(declaration, remoteUpstream(declaration.remote, server), this.#openDeps);
+    const opened = new OpenTool(declaration, remoteUpstream(declaration, server), this.#openDeps);
     this.#open.add(opened);
     return opened;
   }
@@ -79,13 +79,15 @@ export class Upstreams implements AsyncDisposable {
 }
 
 /** A server's upstream as one of its tools sees it. Disposing it leaves the server to the others. */
-function remoteUpstream(remote: RemoteTool, server: OpenTool): Upstream {
+function remoteUpstream({ remote, tool }: RemoteDeclaration, server: OpenTool): Upstream {
   const { upstream } = server;
+  const servedAs = { name: tool.name, readOnly: tool.hints.readOnly === true };
   const hold = server.hold();
   return {
     availability: () => upstream.availability(),
     invoke: (call, context) => {
-      return upstream.invoke({ ...call, tool: remote.name, arguments: remote.toServer(call.arguments) }, context);
+      const args = remote.toServer(call.arguments);
+      return upstream.invoke({ ...call, tool: remote.name, arguments: args, servedAs }, context);
     },
     probe: (signal) => upstream.probe(signal),
     async [Symbol.asyncDispose]() {

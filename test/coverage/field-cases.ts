@@ -80,8 +80,6 @@ export const UPSTREAMS: Readonly<Record<string, Behaviour>> = {
   },
   "U-D15": {
     text: "A proxy of the environment is used, never for loopback, and its credentials are not shown",
-    rest: "MCP servers",
-    waits: ["MCP"],
   },
 };
 
@@ -97,7 +95,7 @@ export const SCRIPTS: Readonly<Record<string, Behaviour>> = {
   "S-D08": { text: "A script sees only the environment it may" },
   "S-D09": { text: "An argument is never taken for an option" },
   "S-D10": { text: "A missing folder and a missing program are told apart" },
-  "S-D11": { text: "Processes and descriptors are bounded", rest: "processes of MCP servers", waits: ["MCP"] },
+  "S-D11": { text: "Processes and descriptors are bounded" },
   "S-D12": { text: "Arguments the system refuses are argument errors" },
 };
 

@@ -1,9 +1,10 @@
-import { writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { toolgate } from "./cli-process.ts";
 import { createGatewayClient, type GatewayClient, reasonOf, retryUntil, valueOf } from "./gateway-client.ts";
-import { startGateway } from "./gateway-process.ts";
+import { startAgain, startGateway } from "./gateway-process.ts";
 import { startHttpServers } from "./http-servers.ts";
 import { REPOSITORY, START_TIMEOUT_MS } from "./spawned.ts";
 
@@ -162,3 +163,52 @@ test(
   },
   START_TIMEOUT_MS * 3,
 );
+
+test(
+  "a gateway that is killed leaves no process of its servers behind, wrapped in a shell or not, and the next one starts one of each [M-D21]",
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), "toolgate-killed-"));
+    const log = join(folder, "pids");
+    const wrapped = `echo $$ >>'${log}'; sh -c "echo \\$\\$ >>'${log}'; sh '${TINY_PROGRAM}'; true"; true`;
+    const stubborn = `trap '' TERM; echo $$ >>'${log}'; sh '${TINY_PROGRAM}'; while :; do sleep 1; done`;
+    const file = (name: string, script: string): string =>
+      JSON.stringify({ name, type: "mcp", mcp: { command: "sh", args: ["-c", script], protocol: "legacy" } });
+    const pids = async (): Promise<number[]> => (await readFile(log, "utf8")).trim().split("\n").map(Number);
+    try {
+      await using gateway = await startGateway({
+        tools: { "wrapped.yaml": file("wrapped", wrapped), "stubborn.yaml": file("stubborn", stubborn) },
+      });
+      const both = async (port: number): Promise<void> => {
+        using client = createGatewayClient(port);
+        await retryUntil(
+          () => namesOf(client),
+          (names) => names.length === 2,
+          60_000,
+        );
+      };
+      await both(gateway.port);
+      const before = await pids();
+      expect(before).toHaveLength(3);
+      await gateway.stop("SIGKILL");
+      await expect.poll(() => before.filter(isAlive), { timeout: 20_000 }).toEqual([]);
+      await using next = await startAgain(gateway.folder);
+      await both(next.port);
+      const after = (await pids()).slice(before.length);
+      expect(after.filter(isAlive)).toHaveLength(3);
+      expect(after).toHaveLength(3);
+      await next.stop("SIGTERM");
+      expect(after.filter(isAlive)).toEqual([]);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+  START_TIMEOUT_MS * 3,
+);
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

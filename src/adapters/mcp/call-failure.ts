@@ -77,12 +77,13 @@ export function lostCall(lost: {
 /** The error of a call whose server is not there. `waitMs`: until it is tried again; 0 where that is not settled. */
 export function notStarted(call: {
   readonly server: string;
+  /** As its callers know it; empty: no tool was called. */
   readonly tool: string;
   readonly failure: StartFailure;
   readonly waitMs: number;
 }): GatewayError {
   const { server, tool, failure, waitMs } = call;
-  const called = tool === "" ? `${server}: it was not reached` : `${server}/${tool}: the tool was not called`;
+  const called = tool === "" ? `${server}: it was not reached` : `${tool}: the tool was not called`;
   const below = failure.cause;
   if (below instanceof GatewayError && below.reason === "SECRET_MISSING") {
     return new GatewayError(below.reason, `${called}: ${below.message}`, {
@@ -94,7 +95,7 @@ export function notStarted(call: {
   const next = waitMs > 0 ? `; next attempt in ${Math.ceil(waitMs / 1_000)} s` : "";
   return new GatewayError("UPSTREAM_UNREACHABLE", `${called}, its server failed: ${failure.message}${next}`, {
     modelMessage: `${called}: its server cannot be reached now; nothing was changed`,
-    metadata: { tool: tool === "" ? server : `${server}/${tool}` },
+    metadata: { tool: tool === "" ? server : tool },
     cause: failure,
     ...(waitMs > 0 ? { retryAfterMs: Math.ceil(waitMs) } : {}),
   });

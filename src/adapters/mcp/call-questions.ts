@@ -1,4 +1,4 @@
-import type { UpstreamResult } from "../../core/call.ts";
+import type { ResultNotice, UpstreamResult } from "../../core/call.ts";
 import type { Continuation, InputRequest } from "../../core/input-request.ts";
 import { inputRequired } from "../../core/input-required.ts";
 import { type InputReply, inputReply } from "./input.ts";
@@ -16,6 +16,7 @@ export interface Question {
 export class CallQuestions {
   readonly #open = new Map<string, Question>();
   readonly #declined: InputRequest[] = [];
+  #nobodys = 0;
 
   /** Whether something waits for an answer. */
   get waiting(): boolean {
@@ -38,6 +39,11 @@ export class CallQuestions {
     question.reply(inputReply(question.request.kind, { action: "decline" }));
   }
 
+  /** A question that may have been this call's was told no. */
+  pass(): void {
+    this.#nobodys += 1;
+  }
+
   /** Gives the server the answers; one that is missing is a cancelled one. */
   answer(answers: Continuation["answers"]): void {
     for (const [id, { request, reply }] of this.#open) {
@@ -48,8 +54,15 @@ export class CallQuestions {
 
   /** The call's result, which is a failure where the server was told no in its caller's name: it went another way then. */
   judged(result: UpstreamResult, name: string): UpstreamResult {
-    if (this.#declined.length === 0) return result;
+    const noticed =
+      this.#nobodys === 0 ? result : { ...result, notices: [...(result.notices ?? []), this.#notice(name)] };
+    if (this.#declined.length === 0) return noticed;
     const said = result.failure === undefined ? [] : [{ type: "text", text: result.failure.message } as const];
-    return { ...result, content: [...said, ...result.content], failure: inputRequired(name, this.#declined) };
+    return { ...noticed, content: [...said, ...result.content], failure: inputRequired(name, this.#declined) };
+  }
+
+  #notice(name: string): ResultNotice {
+    const message = `${name}: the server asked for input while several of its calls ran and did not say for which, so that it was told no (${this.#nobodys} times); the result may be another with an answer`;
+    return { reason: "QUESTION_DECLINED", message };
   }
 }

@@ -157,7 +157,7 @@ export class McpCall implements Parkable {
   async *#exchanges(): AsyncGenerator<UpstreamEvent | AskedEvent, void, undefined> {
     const { life } = this.#around;
     for (let renewed = false; ; renewed = true) {
-      const session = await life.use(this.#call.tool, this.#stop.signal);
+      const session = await life.use(this.#name, this.#stop.signal);
       this.#sent = false;
       const params = this.#params(session);
       const failure = yield* this.#exchange(session, params);
@@ -211,6 +211,8 @@ export class McpCall implements Parkable {
       if (!this.#parked) this.#watchdog.watch("idle", idleMs);
     };
     return {
+      caller: { id: this.#context.principal.id, mayBeAsked: this.#call.acceptsInput === true },
+      declined: () => this.#questions.pass(),
       sent: () => {
         this.#sent = true;
       },
@@ -283,7 +285,7 @@ export class McpCall implements Parkable {
     const { config } = this.#around;
     const { maxResponseBytes } = config.settings;
     const answer = this.#answer ?? { result: null };
-    const facts = { tool: this.#call.tool, readOnly: this.#readOnly };
+    const facts = { tool: this.#name, readOnly: this.#readOnly };
     const over = "error" in answer && answer.error.code === ANSWER_TOO_LARGE;
     if (over || this.#bytes > maxResponseBytes) throw tooLarge(this.#name, maxResponseBytes, this.#effect);
     const read = "error" in answer ? errorResult(answer.error, facts) : callResult(answer.result, facts);
@@ -303,7 +305,7 @@ export class McpCall implements Parkable {
         cause: error,
       });
     }
-    if (error instanceof SdkHttpError) return refusedCall(error, { tool: this.#call.tool, readOnly: this.#readOnly });
+    if (error instanceof SdkHttpError) return refusedCall(error, { tool: this.#name, readOnly: this.#readOnly });
     if (error instanceof GatewayError) {
       if (error.reason === "RESULT_TOO_LARGE")
         throw tooLarge(this.#name, config.settings.maxResponseBytes, this.#effect);
@@ -321,11 +323,11 @@ export class McpCall implements Parkable {
   }
 
   get #name(): string {
-    return `${this.#around.config.tool.name}/${this.#call.tool}`;
+    return this.#call.servedAs?.name ?? `${this.#around.config.tool.name}/${this.#call.tool}`;
   }
 
   get #readOnly(): boolean {
-    return this.#around.config.tool.hints.readOnly === true;
+    return this.#call.servedAs?.readOnly ?? this.#around.config.tool.hints.readOnly === true;
   }
 
   get #effect(): Effect {

@@ -1,4 +1,4 @@
-import { ProtocolError, SdkHttpError, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/client";
+import { ProtocolError, SdkError, SdkErrorCode, SdkHttpError, SUPPORTED_PROTOCOL_VERSIONS } from "@modelcontextprotocol/client";
 import type { AdapterDeps } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { linkSignals, raceSignal } from "../../core/signal.ts";
@@ -36,7 +36,11 @@ export interface ConnectorOptions {
 export interface StartedServer {
   readonly session: Session;
   readonly list: RawList;
+  /** Whether its era was found out, and not taken for granted since it did not say in time. */
+  readonly eraSure: boolean;
 }
+
+type FoundEra = { readonly era: Era } & Pick<StartedServer, "eraSure">;
 
 /** Starts or reaches one server, in the era that it speaks. */
 export class ServerConnector implements AsyncDisposable {
@@ -93,29 +97,35 @@ export class ServerConnector implements AsyncDisposable {
   }
 
   async #startProgram(target: ProgramTarget, era: Era | "auto", signal: AbortSignal): Promise<StartedServer> {
-    const settled = era === "auto" ? await this.#probeProgram(target, signal) : era;
+    const found = era === "auto" ? await this.#probeProgram(target, signal) : { era, eraSure: true };
     const link = this.#programLink(target);
-    return this.#begin(link, settled, signal).catch((error: unknown) => {
+    const started = await this.#begin(link, found.era, signal).catch((error: unknown) => {
       throw this.#programFailure(error, link);
     });
+    return { ...started, eraSure: found.eraSure };
   }
 
   /**
    * Whether the program speaks the stateless era, asked of a process of its own: some servers end at a request before
    * `initialize`, and one that answered it never takes an `initialize` any more.
    */
-  async #probeProgram(target: ProgramTarget, signal: AbortSignal): Promise<Era> {
+  async #probeProgram(target: ProgramTarget, signal: AbortSignal): Promise<FoundEra> {
     const link = this.#programLink(target);
     const timeoutMs = Math.min(PROBE_MS, this.#options.config.startTimeoutMs / 2);
     const { clock } = this.#options.deps;
-    using _limit = clock.after(timeoutMs, () => void link.kill());
+    let late = false;
+    using _limit = clock.after(timeoutMs, () => {
+      late = true;
+      void link.kill();
+    });
     try {
       await raceSignal(this.#session(link, "modern", timeoutMs), signal);
-      return "modern";
+      return { era: "modern", eraSure: true };
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof StartRefused || error instanceof GatewayError) throw this.#programFailure(error, link);
-      return "legacy";
+      // One that is slow, on a machine that is busy, may speak it all the same.
+      return { era: "legacy", eraSure: !late && !isTimeout(error) };
     } finally {
       this.#links.delete(link);
       void link.kill();
@@ -177,7 +187,7 @@ export class ServerConnector implements AsyncDisposable {
       },
     );
     try {
-      return { session, list: await session.list(signal) };
+      return { session, list: await session.list(signal), eraSure: true };
     } catch (error) {
       await session.close();
       throw error;
@@ -217,6 +227,10 @@ export class ServerConnector implements AsyncDisposable {
   async #dropAll(): Promise<void> {
     await Promise.all([...this.#links].map((link) => link.close().catch(() => undefined)));
   }
+}
+
+function isTimeout(error: unknown): boolean {
+  return error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout;
 }
 
 /** Whether the answer may be that of a server that knows HTTP with SSE alone. Source: MCP 2025-11-25, backwards compatibility. */

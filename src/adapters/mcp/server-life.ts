@@ -135,7 +135,7 @@ export class ServerLife implements AsyncDisposable {
   }
 
   /**
-   * The session for a call; waits for a start that goes on or is due soon.
+   * The session for a call of a tool, which its callers know by this name; waits for a start that goes on or is due soon.
    *
    * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE, GATEWAY_STOPPING; the signal's reason.
    */
@@ -256,14 +256,14 @@ export class ServerLife implements AsyncDisposable {
     }
   }
 
-  #started({ session, list }: StartedServer): Session {
+  #started({ session, list, eraSure }: StartedServer): Session {
     const { deps, memory, config } = this.#options;
     if (this.#state.kind === "closed") {
       this.#track(session.close());
       throw this.#stopping(config.tool.name);
     }
     this.#lastFailure = undefined;
-    this.#era = session.era;
+    this.#era = eraSure ? session.era : undefined;
     this.#state = { kind: "ready", session, sinceMs: deps.clock.monotonicMs() };
     deps.logger.info("mcp-server-ready", {
       protocol: session.version,
@@ -272,7 +272,7 @@ export class ServerLife implements AsyncDisposable {
     });
     void session.link.over.then(() => this.#gone(session));
     this.#offered(list, session.era);
-    this.#track(memory.keep(session.era, list.tools));
+    this.#track(memory.keep(this.#era, list.tools));
     this.#restLater();
     return session;
   }
@@ -350,7 +350,7 @@ export class ServerLife implements AsyncDisposable {
       const list = await session.list(this.#ended.signal);
       if (this.session !== session) return;
       this.#offered(list, session.era);
-      this.#track(memory.keep(session.era, list.tools));
+      this.#track(memory.keep(this.#era, list.tools));
     } catch (error) {
       if (this.session !== session || this.#offer === undefined) return;
       const message = `the list of tools could not be read again (${failureOf(error, undefined).message}); the one before it stays`;
@@ -381,6 +381,9 @@ export class ServerLife implements AsyncDisposable {
 
   #stopping(tool: string): GatewayError {
     const { name } = this.#options.config.tool;
-    return new GatewayError("GATEWAY_STOPPING", `${name}: the server was closed while its tool ${tool} was called`);
+    return new GatewayError(
+      "GATEWAY_STOPPING",
+      `${tool === "" ? name : tool}: the server was closed while it was called`,
+    );
   }
 }

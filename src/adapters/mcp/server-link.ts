@@ -22,10 +22,22 @@ export interface RequestWatch {
   log(params: JsonObject): void;
   /** The answer as the server gave it, with its size as far as that is known. */
   answered(answer: RpcAnswer, bytes: number): void;
+  /** Who calls, where it is a call: questions go to callers alone. */
+  readonly caller?: WatchedCaller;
   /** The server asks something of the caller. Absent: it is told no. */
   asked?(question: Question): void;
+  /** A question that may have been this call's was told no, since nothing says whose it is. */
+  declined?(): void;
   /** No answer will come: what the answer came by has ended. */
   lost(): void;
+}
+
+/** Who calls. */
+export interface WatchedCaller {
+  /** The same for all calls of one caller. */
+  readonly id: string;
+  /** Whether it takes questions. */
+  readonly mayBeAsked: boolean;
 }
 
 /** How a message came. */
@@ -153,7 +165,7 @@ export abstract class ServerLink implements Transport {
   #follow(message: JsonObject, watch: RequestWatch): void {
     const id = ownValue(message, "id");
     if (typeof id === "number" || typeof id === "string") this.#watches.set(String(id), watch);
-    const token = progressTokenOf(ownValue(message, "params"));
+    const token = metaOf(ownValue(message, "params"), "progressToken");
     if (token !== undefined) this.#tokens.set(token, watch);
   }
 
@@ -175,14 +187,12 @@ export abstract class ServerLink implements Transport {
     return true;
   }
 
-  /**
-   * Whether it is a question to a caller. Over one channel nothing says whose call it is for: with one request alone it
-   * is that one's; else nobody's, and the answer is no.
-   */
+  /** Whether it is a question to a caller. One that may be anybody's is told no. */
   #asked(message: JsonObject, { watch }: Arrival): boolean {
     const id = ownValue(message, "id");
     if (typeof id !== "string" && typeof id !== "number") return false;
-    const request = inputRequest(ownValue(message, "method"), ownValue(message, "params"));
+    const params = ownValue(message, "params");
+    const request = inputRequest(ownValue(message, "method"), params);
     // That the gateway has no roots, the SDK says itself.
     if (request === undefined || request.kind === "roots") return false;
     const reply = (answer: InputReply): void => {
@@ -190,11 +200,35 @@ export abstract class ServerLink implements Transport {
       // A server that has gone by then does not wait for it.
       this.transmit({ jsonrpc: "2.0", id, ...failure }, {}, undefined).catch(() => undefined);
     };
-    const [only] = this.#watches.values();
-    const owner = watch ?? (this.#watches.size === 1 ? only : undefined);
-    if (owner?.asked === undefined) reply(inputReply(request.kind, { action: "decline" }));
-    else owner.asked({ id: String(id), request, reply });
+    const owner = watch ?? this.#named(params) ?? this.#onlyOneToAsk();
+    if (owner?.asked !== undefined) owner.asked({ id: String(id), request, reply });
+    else {
+      for (const each of this.#watches.values()) each.declined?.();
+      reply(inputReply(request.kind, { action: "decline" }));
+    }
     return true;
+  }
+
+  /** The call that the server names in what it asks. No revision has a field for it, and some servers say it all the same. */
+  #named(params: JsonValue | undefined): RequestWatch | undefined {
+    const token = metaOf(params, "progressToken");
+    const id = metaOf(params, "relatedRequestId");
+    return (
+      (token === undefined ? undefined : this.#tokens.get(token)) ??
+      (id === undefined ? undefined : this.#watches.get(id))
+    );
+  }
+
+  /**
+   * The call that a question can only be for: the one that runs. With several it is the one that takes questions, where
+   * all are of one caller, since nobody is to be asked in another's name.
+   */
+  #onlyOneToAsk(): RequestWatch | undefined {
+    const calls = [...this.#watches.values()].filter(({ caller }) => caller !== undefined);
+    if (calls.length <= 1) return calls[0];
+    const [first, ...more] = calls.filter(({ caller }) => caller?.mayBeAsked === true);
+    const callers = new Set(calls.map(({ caller }) => caller?.id));
+    return more.length === 0 && callers.size === 1 ? first : undefined;
   }
 
   #answered(id: string, message: JsonObject, bytes: number): void {
@@ -242,8 +276,9 @@ function cancelledId(message: JsonObject): string | undefined {
   return typeof id === "number" || typeof id === "string" ? String(id) : undefined;
 }
 
-function progressTokenOf(params: JsonValue | undefined): string | undefined {
+/** A name or number in a message's `_meta`. */
+function metaOf(params: JsonValue | undefined, key: string): string | undefined {
   const meta = params !== undefined && isJsonObject(params) ? ownValue(params, "_meta") : undefined;
-  const token = meta !== undefined && isJsonObject(meta) ? ownValue(meta, "progressToken") : undefined;
-  return typeof token === "string" || typeof token === "number" ? String(token) : undefined;
+  const value = meta !== undefined && isJsonObject(meta) ? ownValue(meta, key) : undefined;
+  return typeof value === "string" || typeof value === "number" ? String(value) : undefined;
 }

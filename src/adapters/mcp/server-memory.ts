@@ -55,8 +55,8 @@ export class ServerMemory {
   }
 
   /** Remembers it; writes only what is new. */
-  async keep(era: Era, tools: readonly JsonValue[]): Promise<void> {
-    const text = stringifyJson({ form: FORM, era, tools });
+  async keep(era: Era | undefined, tools: readonly JsonValue[]): Promise<void> {
+    const text = stringifyJson({ form: FORM, ...(era === undefined ? {} : { era }), tools });
     if (text === this.#last) return;
     this.#last = text;
     await this.#cache.write(this.#key, text);

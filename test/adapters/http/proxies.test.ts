@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import { createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from "node:http";
-import { type AddressInfo, connect, type LookupFunction, type Socket } from "node:net";
+import type { AddressInfo, LookupFunction } from "node:net";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 import { inspect } from "node:util";
 import { afterEach, expect, test } from "vitest";
@@ -9,62 +8,14 @@ import { type ProxyEnvironment, routeTo } from "../../../src/adapters/shared/net
 import type { Upstream } from "../../../src/core/adapter.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { call, closed, configure, invoke, openTool, startJsonUpstream, startRawUpstream } from "./fixture.ts";
-import { CERTIFICATE, createNamedTlsServer, createTlsServer, NAMED_CERTIFICATE } from "./tls-fixture.ts";
+import { startProxy } from "./test-proxy.ts";
+import { CERTIFICATE, createNamedTlsServer, NAMED_CERTIFICATE } from "./tls-fixture.ts";
 
 const trusted = getCACertificates("default");
 const { signal } = new AbortController();
 const DEAD = "http://127.0.0.1:1";
 
 afterEach(() => setDefaultCACertificates(trusted));
-
-interface TestProxy extends AsyncDisposable {
-  readonly port: number;
-  /** Request lines, each with the credentials it came with. */
-  readonly seen: readonly string[];
-  readonly sockets: readonly Socket[];
-}
-
-/** A recording proxy that leads every host to one port of loopback. */
-async function startProxy(upstreamPort: number, secure = false): Promise<TestProxy> {
-  const seen: string[] = [];
-  const sockets: Socket[] = [];
-  const track = (socket: Socket): void => void sockets.push(socket.on("error", () => undefined));
-  const server = secure ? createTlsServer(() => undefined) : createServer(forward);
-  function forward(incoming: IncomingMessage, response: ServerResponse): void {
-    const { method, url = "", headers } = incoming;
-    seen.push(`${method} ${url} ${headers["proxy-authorization"] ?? "-"}`);
-    const { pathname, search } = new URL(url);
-    const options = { host: "127.0.0.1", port: upstreamPort, method, path: pathname + search, headers };
-    incoming.pipe(
-      httpRequest(options, (answer) => {
-        response.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(response);
-      }),
-    );
-  }
-  server.on("connection", track);
-  server.on("connect", ({ method, url, headers }, socket: Socket) => {
-    seen.push(`${method} ${url} ${headers["proxy-authorization"] ?? "-"}`);
-    const onward = connect(upstreamPort, "127.0.0.1", () => {
-      socket.write("HTTP/1.1 200 Connection established\r\nvia: test\r\n\r\n");
-      socket.pipe(onward).pipe(socket);
-    });
-    track(onward);
-    socket.on("close", () => onward.destroy());
-  });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  return {
-    port: (server.address() as AddressInfo).port,
-    seen,
-    sockets,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy();
-      server.close();
-      await once(server, "close");
-    },
-  };
-}
 
 test("HTTP_PROXY is used for http, its name is left to the proxy, and its connection is kept [U-D15]", async () => {
   await using upstream = await startJsonUpstream({ code: 0 });

@@ -11,6 +11,7 @@ interface Message {
     readonly arguments?: object;
     readonly inputResponses?: object;
     readonly requestState?: string;
+    readonly _meta?: { readonly progressToken?: string };
   };
   readonly result?: object;
   readonly error?: object;
@@ -27,8 +28,13 @@ const FORM = {
   },
 };
 const SAMPLE = { method: "sampling/createMessage", params: { messages: [], maxTokens: 10 } };
-const TOOLS = ["ask", "sample", "plain"].map((name) => ({ name, inputSchema: { type: "object" } }));
+const TOOLS = ["ask", "ask_named", "sample", "plain", "wait", "release"].map((name) => ({
+  name,
+  inputSchema: { type: "object" },
+}));
 
+/** Calls that wait for another one. */
+const held: Message["id"][] = [];
 /** The calls that wait for an answer, by the id of what they asked. */
 const asking = new Map<string, Message["id"]>();
 let questions = 0;
@@ -45,7 +51,15 @@ function say(id: Message["id"], words: unknown): void {
 function call({ id, params }: Message): void {
   const { name, inputResponses, requestState } = params ?? {};
   if (name === "plain") say(id, "plain");
-  else if (isModern && inputResponses === undefined) {
+  else if (name === "wait") held.push(id);
+  else if (name === "release") {
+    for (const each of [...held.splice(0), id]) say(each, "released");
+  } else if (name === "ask_named") {
+    questions += 1;
+    asking.set(`q${questions}`, id);
+    const { progressToken } = params?._meta ?? {};
+    send({ id: `q${questions}`, ...FORM, params: { ...FORM.params, _meta: { progressToken } } });
+  } else if (isModern && inputResponses === undefined) {
     const inputRequests = { q1: name === "ask" ? FORM : SAMPLE };
     send({ id, result: { resultType: "input_required", inputRequests, requestState: `state of ${String(id)}` } });
   } else if (isModern) say(id, { inputResponses, requestState, arguments: params?.arguments });

@@ -21,6 +21,8 @@ export interface FakeOptions {
   readonly pages?: "same" | "empty-cursor" | "new-cursor" | "error";
   /** Every call is one of this tool. */
   readonly every?: string;
+  /** In the stateless era, it tells whoever listens that its tools changed. */
+  readonly subscribes?: boolean;
   /** Wait before `initialize` is answered. */
   readonly initializeMs?: number;
 }
@@ -62,6 +64,8 @@ export class FakeServer {
   readonly #options: FakeOptions;
   readonly #endless = new Map<string, NodeJS.Timeout>();
   #tools: unknown[];
+  /** Who listens, by the id of that. */
+  readonly #listening = new Map<unknown, FakeOutput>();
 
   constructor(options: FakeOptions) {
     this.#options = options;
@@ -84,7 +88,12 @@ export class FakeServer {
       case "tools/call":
         this.#call(message, output);
         return;
+      case "subscriptions/listen":
+        this.#listening.set(id, output);
+        output.send(subscribed(id, "notifications/subscriptions/acknowledged", params["notifications"]));
+        return;
       case "notifications/cancelled": {
+        this.#listening.delete(params["requestId"]);
         const key = String(params["requestId"]);
         clearInterval(this.#endless.get(key));
         this.#endless.delete(key);
@@ -117,7 +126,7 @@ export class FakeServer {
           result: {
             resultType: "complete",
             supportedVersions: ["2026-07-28"],
-            capabilities: { tools: {} },
+            capabilities: { tools: this.#options.subscribes === true ? { listChanged: true } : {} },
             ttlMs: 0,
             cacheScope: "private",
             _meta: { "io.modelcontextprotocol/serverInfo": { name: "fake", version: "2.0.0" } },
@@ -165,7 +174,10 @@ export class FakeServer {
       );
     } else if (name === "change") {
       this.#tools = [...this.#tools.filter((each) => (each as { name: string }).name !== "huge"), tool("added")];
-      output.send({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+      if (this.#options.subscribes !== true) {
+        output.send({ jsonrpc: "2.0", method: "notifications/tools/list_changed" });
+      }
+      for (const [listen, to] of this.#listening) to.send(subscribed(listen, "notifications/tools/list_changed"));
       output.send(call.result("changed"));
     } else if (answer === undefined) output.send(call.result("ok", { structuredContent: { code: 0 } }));
     else answer(call, output);
@@ -250,6 +262,12 @@ const ANSWERS: Readonly<Record<string, (call: FakeCall, output: FakeOutput) => v
     output.send({ jsonrpc: "2.0", id: call.id, error: { code: -32602, message: "count is no number" } });
   },
 };
+
+/** A notification for who listens. */
+function subscribed(id: unknown, method: string, notifications?: unknown): object {
+  const params = { _meta: { "io.modelcontextprotocol/subscriptionId": id }, notifications };
+  return { jsonrpc: "2.0", method, params };
+}
 
 function tool(name: string): unknown {
   return {

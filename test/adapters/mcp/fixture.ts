@@ -177,10 +177,11 @@ export function invoke(
   { upstream }: OpenServer,
   tool: string,
   args: JsonObject = {},
-  options: Partial<CallContext> = {},
+  { servedAs, ...options }: Partial<CallContext> & Pick<ToolCall, "servedAs"> = {},
 ): AsyncIterable<UpstreamEvent> {
   const toolCall: ToolCall = { tool, arguments: args, validateOnly: false, maxLength: undefined };
-  return upstream.invoke(toolCall, makeContext({ deadlineMs: Number.MAX_SAFE_INTEGER, ...options }));
+  const called = servedAs === undefined ? toolCall : { ...toolCall, servedAs };
+  return upstream.invoke(called, makeContext({ deadlineMs: Number.MAX_SAFE_INTEGER, ...options }));
 }
 
 /** What a call came to. */
@@ -196,7 +197,7 @@ export async function call(
   server: OpenServer,
   tool: string,
   args: JsonObject = {},
-  options: Partial<CallContext> = {},
+  options: Partial<CallContext> & Pick<ToolCall, "servedAs"> = {},
 ): Promise<Outcome> {
   const events: UpstreamEvent[] = [];
   try {

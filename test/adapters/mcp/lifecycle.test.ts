@@ -1,9 +1,12 @@
+import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { TextCache } from "../../../src/core/store.ts";
+import { startFakeHttp } from "./fake-http.ts";
 import { allGone, call, openServer, testFolder, textOf } from "./fixture.ts";
 
 const QUICKLY = { restart: { first: "50ms", max: "200ms" } };
@@ -256,6 +259,74 @@ test("older revisions are spoken, and one that nobody knows is refused with both
   await strange.until(() => strange.upstream.availability().reason.startsWith("failed"));
   expect(strange.upstream.availability().reason).toMatch(/the server speaks MCP 1987-06-05, the gateway .*2025-11-25/);
 });
+
+test("an era that was taken for want of an answer is not remembered, and asked for again", async () => {
+  await using folder = await testFolder();
+  const cache = memoryCache();
+  const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto", start_timeout: "2s" };
+  for (const starts of [2, 4]) {
+    await using server = await openServer({ mcp, cache });
+    await server.ready();
+    expect(folder.pids()).toHaveLength(starts);
+  }
+});
+
+test.for(["program", "remote"] as const)(
+  "a server of the stateless era (%s) that tells whoever listens that its tools changed has them read again [M-D04]",
+  async (kind) => {
+    await using folder = await testFolder();
+    await using fake = await startFakeHttp({ discover: "modern", subscribes: true });
+    const program = { ...folder.fake({ discover: "modern", subscribes: true }), protocol: "2026-07-28" };
+    const mcp = kind === "program" ? program : { url: fake.url, protocol: "2026-07-28" };
+    await using server = await openServer({ mcp });
+    await server.ready();
+    const listens =
+      kind === "program"
+        ? folder.waitFor("subscriptions/listen")
+        : fake.until(() => fake.requests.some(({ message }) => message.method === "subscriptions/listen"));
+    await listens;
+    expect(server.names()).not.toContain("added");
+    expect(textOf(await call(server, "change"))).toBe("changed");
+    await server.until(() => server.names().includes("added"));
+    expect(server.names()).not.toContain("huge");
+    fake.cutAll();
+    if (kind === "program") return;
+    // A stream that broke off is opened again, and what was changed meanwhile is looked for.
+    await fake.until(() => fake.requests.filter(({ message }) => message.method === "subscriptions/listen").length > 1);
+  },
+);
+
+test("a server that is started fifty times over is one process at a time, and leaves no descriptor behind [S-D11]", async () => {
+  await using folder = await testFolder();
+  const log = join(folder.path, "log");
+  const tiny = fileURLToPath(new URL("../../../bench/servers/tiny-mcp.sh", import.meta.url));
+  const mcp = {
+    command: "sh",
+    args: ["-c", `echo "start $$" >>'${log}'; exec sh '${tiny}'`],
+    protocol: "legacy",
+    restart: { first: "1ms", max: "1ms", attempts: 100 },
+  };
+  await using server = await openServer({ mcp });
+  await server.ready();
+  const before = descriptors();
+  for (let round = 1; round <= 50; round++) {
+    const pid = folder.pids().at(-1) ?? 0;
+    process.kill(pid, "SIGKILL");
+    await server.until(() => folder.pids().length > round && server.upstream.availability().state === "ready");
+    await allGone(folder.pids().slice(0, -1));
+  }
+  expect(folder.pids()).toHaveLength(51);
+  expect(textOf(await call(server, "work"))).toBe("done");
+  await expect.poll(descriptors).toBeLessThanOrEqual(before);
+});
+
+/** Descriptors of this process and its children, such as the one that starts programs; 0 where the system does not tell. */
+function descriptors(): number {
+  if (process.platform !== "linux") return 0;
+  const children = readFileSync(`/proc/self/task/${process.pid}/children`, "utf8").trim().split(" ");
+  const processes = ["self", ...children.filter((pid) => pid !== "")];
+  return processes.reduce((sum, pid) => sum + readdirSync(`/proc/${pid}/fd`).length, 0);
+}
 
 function memoryCache(): TextCache {
   const texts = new Map<string, string>();

@@ -183,3 +183,41 @@ test("a server of the stateless era learns for each call whether its caller can 
   });
   expect(capabilities).toEqual([{}, { elicitation: { form: {}, url: {} }, sampling: {} }]);
 });
+
+test("of several calls of one caller the one that accepts input is asked", async () => {
+  await using asking = await openAsking("2025-11-25");
+  const other = asking.call("wait");
+  await expect.poll(() => asking.told()).toContain('"wait"');
+  const asked = await asking.call("ask", { acceptsInput: true });
+  expect(JSON.parse(textOf(await asking.answer(asked, YES)))).toEqual({ action: "accept", content: { size: 42 } });
+  await asking.call("release");
+  expect(await other).not.toHaveProperty("notices");
+});
+
+test("a question that may be another caller's is told no, and every call that it may be of says so", async () => {
+  await using asking = await openAsking("2025-11-25");
+  const principal = { id: "key:other", roles: [] };
+  const other = asking.call("wait", {}, { principal });
+  await expect.poll(() => asking.told()).toContain('"wait"');
+  const done = await asking.call("ask", { acceptsInput: true });
+  expect(JSON.parse(textOf(done))).toEqual({ action: "decline" });
+  const notices = [
+    { reason: "QUESTION_DECLINED", message: expect.stringMatching(/^shop\/ask: the server asked .* told no/) },
+  ];
+  expect(done).toMatchObject({ notices });
+  expect(done.failure).toBeUndefined();
+  await asking.call("release");
+  expect((await other).notices).toMatchObject([{ reason: "QUESTION_DECLINED" }]);
+});
+
+test("a question that names its call goes to that call's caller, whoever else calls", async () => {
+  await using asking = await openAsking("2025-11-25");
+  const principal = { id: "key:other", roles: [] };
+  const other = asking.call("wait", { acceptsInput: true }, { principal });
+  await expect.poll(() => asking.told()).toContain('"wait"');
+  const asked = await asking.call("ask_named", { acceptsInput: true });
+  const done = await asking.answer(asked, YES, "ask_named");
+  expect(JSON.parse(textOf(done))).toEqual({ action: "accept", content: { size: 42 } });
+  await asking.call("release");
+  expect(await other).not.toHaveProperty("notices");
+});

@@ -1,5 +1,7 @@
+import { inspect } from "node:util";
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/core/errors.ts";
+import { startProxy } from "../http/test-proxy.ts";
 import { startFakeHttp } from "./fake-http.ts";
 import { call, openServer, textOf } from "./fixture.ts";
 
@@ -175,4 +177,30 @@ test("a credential that the server refuses is said so, and one that was changed 
   expect(refused.result?.failure).toMatchObject({ reason: "UPSTREAM_UNAUTHORIZED", upstreamCode: 401 });
   environment["TOKEN"] = "second-0123";
   expect(textOf(await call(server, "quick"))).toBe("ok");
+});
+
+test("a remote server is reached by the proxy of the environment, loopback never is, and its credentials are not shown [U-D15]", async () => {
+  await using fake = await startFakeHttp({ answers: "json" });
+  await using proxy = await startProxy(Number(new URL(fake.url).port));
+  const environment = { HTTP_PROXY: `http://me:p%40ss-word@127.0.0.1:${proxy.port}` };
+  await using server = await openServer({
+    mcp: { url: "http://mcp.example.test/mcp", protocol: "legacy" },
+    environment,
+  });
+  await server.ready();
+  const outcome = await call(server, "quick", {}, { explain: true });
+  expect(textOf(outcome)).toBe("ok");
+  const credentials = `Basic ${Buffer.from("me:p@ss-word").toString("base64")}`;
+  expect(new Set(proxy.seen)).toEqual(new Set([`POST http://mcp.example.test/mcp ${credentials}`, expect.anything()]));
+  const report = await server.upstream.probe(new AbortController().signal);
+  expect(inspect([outcome, report], { depth: 9 })).not.toMatch(/p@ss-word|p%40ss|bWU6cEBzcy13b3Jk/);
+
+  const dead = { HTTP_PROXY: "http://me:p%40ss-word@127.0.0.1:1" };
+  await using direct = await openServer({ mcp: { url: fake.url }, environment: dead });
+  await direct.ready();
+  await using lost = await openServer({ mcp: { url: "http://mcp.example.test/mcp" }, environment: dead });
+  await lost.until(() => lost.upstream.availability().reason.startsWith("failed"));
+  const { reason } = lost.upstream.availability();
+  expect(reason).toContain("proxy http://127.0.0.1:1");
+  expect(reason).not.toMatch(/p@ss-word|p%40ss/);
 });
