@@ -5,6 +5,7 @@ import { GatewayError } from "../core/errors.ts";
 import type { CheckResult, DeclarationProblem } from "../core/registry.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { RegistrationStore } from "../core/store.ts";
+import type { Availability } from "../core/tool.ts";
 import { mapConcurrently } from "./concurrent.ts";
 import { errorCode, unreadable } from "./file-stat.ts";
 import { positioned } from "./registry-errors.ts";
@@ -99,7 +100,7 @@ async function checkTool(
 ): Promise<readonly CheckResult[]> {
   const subject = `${entry.isServer ? "server" : "tool"} ${entry.definition.name}`;
   const { availability } = entry;
-  const { state, reason, mend: wayOut } = availability;
+  const { state, reason } = availability;
   if (entry.open === undefined) return [{ subject, status: "ok", message: `${state}: ${reason}`, mend: "" }];
   if (availability.starting === true) {
     return [{ subject, status: "warning", message: `${state}: ${reason}`, mend: "Look again in a moment." }];
@@ -116,17 +117,23 @@ async function checkTool(
       return { ok: false, message, mend: "Look at the upstream and the gateway's log." };
     },
   );
-  const checks: CheckResult[] = [];
-  if (state !== "ready") {
-    const mend = wayOut ?? (probe.mend === "" ? "Correct what the reason names." : probe.mend);
-    checks.push({ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend });
-  }
+  const standing = standingCheck(subject, availability, probe);
   // A server has one thing that is wrong with it, which the state tells by the way.
-  if (!probe.ok && !reason.includes(probe.message)) {
-    if (entry.isServer && state === "unavailable") checks.pop();
-    checks.push(failed(subject, probe.message, probe.mend));
-  }
+  const told = probe.ok || reason.includes(probe.message);
+  const checks = entry.isServer && state === "unavailable" && !told ? [] : standing;
+  if (!told) return [...checks, failed(subject, probe.message, probe.mend)];
   return checks.length > 0 ? checks : [{ subject, status: "ok", message: probe.message, mend: "" }];
+}
+
+/** What an upstream's state says, where that is not that it is ready. */
+function standingCheck(
+  subject: string,
+  { state, reason, mend: wayOut }: Availability,
+  probe: ProbeReport,
+): readonly CheckResult[] {
+  if (state === "ready") return [];
+  const mend = wayOut ?? (probe.mend === "" ? "Correct what the reason names." : probe.mend);
+  return [{ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend }];
 }
 
 /** What stands in the way of a server's tool alone, such as its circuit; what the whole server has is said of that. */

@@ -48,26 +48,28 @@ function say(id: Message["id"], words: unknown): void {
   send({ id, result: { ...(isModern ? META : {}), content: [{ type: "text", text }] } });
 }
 
-function call({ id, params }: Message): void {
-  const { name, inputResponses, requestState } = params ?? {};
+function call(message: Message): void {
+  const { id, params } = message;
+  const { name } = params ?? {};
   if (name === "plain") say(id, "plain");
   else if (name === "wait") held.push(id);
-  else if (name === "release") {
-    for (const each of [...held.splice(0), id]) say(each, "released");
-  } else if (name === "ask_named") {
-    questions += 1;
-    asking.set(`q${questions}`, id);
-    const { progressToken } = params?._meta ?? {};
-    send({ id: `q${questions}`, ...FORM, params: { ...FORM.params, _meta: { progressToken } } });
-  } else if (isModern && inputResponses === undefined) {
-    const inputRequests = { q1: name === "ask" ? FORM : SAMPLE };
-    send({ id, result: { resultType: "input_required", inputRequests, requestState: `state of ${String(id)}` } });
-  } else if (isModern) say(id, { inputResponses, requestState, arguments: params?.arguments });
+  else if (name === "release") for (const each of [...held.splice(0), id]) say(each, "released");
+  else if (isModern) askModern(message);
   else {
     questions += 1;
     asking.set(`q${questions}`, id);
-    send({ id: `q${questions}`, ...(name === "ask" ? FORM : SAMPLE) });
+    const { progressToken } = params?._meta ?? {};
+    const named = { ...FORM, params: { ...FORM.params, _meta: { progressToken } } };
+    send({ id: `q${questions}`, ...(name === "sample" ? SAMPLE : name === "ask" ? FORM : named) });
   }
+}
+
+function askModern({ id, params }: Message): void {
+  const { name, inputResponses, requestState } = params ?? {};
+  if (inputResponses === undefined) {
+    const inputRequests = { q1: name === "ask" ? FORM : SAMPLE };
+    send({ id, result: { resultType: "input_required", inputRequests, requestState: `state of ${String(id)}` } });
+  } else say(id, { inputResponses, requestState, arguments: params?.arguments });
 }
 
 const INFO = { capabilities: { tools: {} }, serverInfo: { name: "asking", version: "1" } };
