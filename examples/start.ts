@@ -41,7 +41,7 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
   const secrets = createSecrets({ ...env, ORDER_API_TOKEN: env["ORDER_API_TOKEN"] || DEMO_TOKEN });
   return processHost({
     version: VERSION,
-    loadApiKeys: (folder) => Promise.resolve(openApiKeys(folder)),
+    loadApiKeys: ({ state }) => Promise.resolve(openApiKeys(state.folder)),
     loadServer: () =>
       Promise.resolve({
         createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),

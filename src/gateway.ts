@@ -3,17 +3,20 @@ import { createAdapters } from "./adapters/index.ts";
 import { createKeyFetch } from "./adapters/shared/network/key-fetch.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
+import { recordFolder } from "./config/record-settings.ts";
 import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { EgressRules } from "./core/egress.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
+import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
 import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
 import { apiKeyFile } from "./identity/api-key-file.ts";
 import { createIdentity, type Identity } from "./identity/identity.ts";
+import { Records } from "./observability/records.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
@@ -22,7 +25,7 @@ import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
-import { createToolRegistry } from "./registry/tool-registry.ts";
+import { createToolRegistry, type DeniedCall } from "./registry/tool-registry.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
@@ -91,16 +94,17 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     rateLimit: () => settings.rateLimit,
   });
   const { parse, prepare } = declarationReader(options, settings, { steps, checker });
-  const compose = composeWith(steps, redactor, clock);
-  const identity = await openIdentity(options, settings, clock);
+  const records = openRecords(options, clock);
+  const compose = composeWith(steps, { redactor, clock, watch: watchOf(records) });
+  const identity = await openIdentity(options, settings, { clock, audit: records });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const means = { clock, logger, secrets, store, parse, compose, steps };
+  const means = { clock, logger, secrets, store, parse, compose, steps, denied: deniedTo(records) };
   const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
   const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
   const kept = keepCalls(config, { clock, logger });
-  const shared = { registry, kept, clock, logger, authenticate: identity.authenticate };
+  const shared = { registry, kept, clock, logger, authenticate: identity.authenticate, ...seenBy(records) };
   const door = createFrontDoor({
     ...shared,
     version: VERSION,
@@ -108,16 +112,19 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     ...portSettings(config),
   });
   const close = async (): Promise<void> => {
+    noteLife(records, "gateway-stop", config);
     await door.stop();
     await kept[Symbol.asyncDispose]();
     await registry[Symbol.asyncDispose]();
     await store[Symbol.asyncDispose]();
     await lock?.[Symbol.asyncDispose]();
     for (const step of steps) step[Symbol.dispose]?.();
+    await records[Symbol.asyncDispose]();
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
     await identity.take(next.identity);
     const changes = settings.take(next);
+    records.note({ action: "settings-reload", outcome: "done", actor: "gateway.yaml", facts: { ...changes } });
     // Whatever has changed: the lines that origins name may be others.
     await registry.readAgain();
     return changes;
@@ -128,6 +135,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
+    noteLife(records, "gateway-start", config);
     return { url: urlOf(address, config), reconfigure, stop: close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
@@ -144,12 +152,40 @@ type PortSettings = Pick<
 function openIdentity(
   { config, logger, environment = {} }: GatewayOptions,
   live: LiveSettings,
-  clock: Clock,
+  deps: { readonly clock: Clock; readonly audit: AuditTrail },
 ): Promise<Identity> {
   const { identity: settings, state } = config;
   const egress = (): EgressRules | undefined => live.ofDeclarations.defaults.egress;
-  const fetchKeys = createKeyFetch({ clock, environment, egress });
-  return createIdentity({ settings, keyFile: apiKeyFile(state.folder), clock, logger, fetchKeys });
+  const fetchKeys = createKeyFetch({ clock: deps.clock, environment, egress });
+  return createIdentity({ settings, keyFile: apiKeyFile(state.folder), logger, fetchKeys, ...deps });
+}
+
+/** Opens what puts calls and acts on record. */
+function openRecords({ config, logger, secrets }: GatewayOptions, clock: Clock): Records {
+  const { gateway, session, audit, ...limits } = config.records;
+  const { redactor } = secrets;
+  const keeps = { gateway, session, audit };
+  return new Records({ folder: recordFolder(config), keeps, limits, clock, redactor, logger });
+}
+
+function noteLife(records: Records, action: string, { listen, shutdown }: GatewayConfig): void {
+  const facts = { listen: addressText(listen), version: VERSION, drainMs: shutdown.drainMs };
+  records.note({ action, outcome: "done", actor: "gateway", facts });
+}
+
+function watchOf(records: Records): CallWatch | undefined {
+  return records.watchesCalls ? records : undefined;
+}
+
+/** What the front door tells the records, and is told by them. */
+function seenBy(records: Records): Pick<FrontDoorOptions, "watch" | "audit" | "selfChecks"> {
+  return { watch: watchOf(records), audit: records, selfChecks: () => records.checks() };
+}
+
+/** Puts on record who called what is not there for it. */
+function deniedTo(records: Records): (call: DeniedCall) => void {
+  return ({ name: tool, principal: { id: actor }, hidden }) =>
+    records.note({ action: "tool-call", outcome: "refused", actor, facts: { tool, hidden } });
 }
 
 /** Keeps other gateways out of the state folder. @throws GatewayError STORE_FAILED. */
@@ -188,7 +224,14 @@ function parseWith(grammar: DeclarationGrammar, settings: LiveSettings, reach: P
 }
 
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
-function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): ComposeTool {
+function composeWith(
+  steps: readonly Step[],
+  {
+    redactor,
+    clock,
+    watch,
+  }: { readonly redactor: Redactor; readonly clock: Clock; readonly watch: CallWatch | undefined },
+): ComposeTool {
   return ({ policy, stepConfigs, rules }, tool, upstream) => {
     const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
     // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
@@ -196,9 +239,10 @@ function composeWith(steps: readonly Step[], redactor: Redactor, clock: Clock): 
     const invoke = pipeline.wrap(judged);
     const readOnly = tool.hints.readOnly === true;
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
+    const path: ToolPath = (call, context) => shaper.shape(invoke(call, context), call);
     return {
       steps: pipeline.names,
-      run: (call, context) => shaper.shape(invoke(call, context), call),
+      run: watch === undefined ? path : (call, context) => watch.run(tool, path, call, context),
     };
   };
 }

@@ -1,6 +1,6 @@
 import { enableCompileCache } from "node:module";
 import { join } from "node:path";
-import { homeFolder, processHost } from "./cli/process-host.ts";
+import { homeFolder, processHost, userName } from "./cli/process-host.ts";
 import { VERSION } from "./core/version.ts";
 
 // Compiled code is kept between runs, which saves a third of the time until a command answers. The folder is the user's
@@ -9,9 +9,20 @@ enableCompileCache(join(process.env.XDG_CACHE_HOME || join(homeFolder(), ".cache
 
 const host = processHost({
   version: VERSION,
-  async loadApiKeys(stateFolder) {
+  async loadApiKeys(config) {
     const { openApiKeys } = await import("./identity/key-administration.ts");
-    return openApiKeys(stateFolder);
+    if (!config.records.audit) return openApiKeys(config.state.folder);
+    const { appendAudit } = await import("./observability/append-audit.ts");
+    const { recordFolder } = await import("./config/record-settings.ts");
+    return openApiKeys(config.state.folder, async ({ action, facts }) => {
+      try {
+        const entry = { action, outcome: "done", actor: `os:${userName()}`, facts: { ...facts } } as const;
+        await appendAudit(recordFolder(config), entry, Date.now());
+      } catch (error) {
+        // A key that leaked must be revoked though the disk be full.
+        process.stderr.write(`not put on record in the audit log: ${String(error)}\n`);
+      }
+    });
   },
   async loadServer() {
     const { createGateway } = await import("./gateway.ts");

@@ -1,5 +1,6 @@
 import { addAbortSignal, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
+import type { GatewayConfig } from "../config/gateway-config.ts";
 import type { JsonValue } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ApiKeys } from "./api-keys.ts";
@@ -20,8 +21,8 @@ export interface CommandContext extends GatewayPlace {
   /** Version of this program. */
   readonly version: string;
   readonly surroundings: Surroundings;
-  /** Loads the API keys of a state folder. */
-  loadApiKeys(stateFolder: string): Promise<ApiKeys>;
+  /** Loads the API keys of a gateway. */
+  loadApiKeys(config: GatewayConfig): Promise<ApiKeys>;
 }
 
 /** Where a command line runs. */

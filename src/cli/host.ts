@@ -22,8 +22,8 @@ export interface Host {
   onUncaught(listener: (error: unknown) => void): Disposable;
   /** Ends the process at once. */
   exit(code: ExitCode): void;
-  /** Loads the API keys of a state folder. */
-  loadApiKeys(stateFolder: string): Promise<ApiKeys>;
+  /** Loads the API keys of a gateway; what is done with them is put on record. */
+  loadApiKeys(config: GatewayConfig): Promise<ApiKeys>;
   /** Loads the gateway; the other commands do without it. */
   loadServer(): Promise<ServerParts>;
 }

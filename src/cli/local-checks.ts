@@ -94,7 +94,7 @@ export async function identityChecks({ surroundings, loadApiKeys }: CommandConte
   if (config?.identity === undefined) return [];
   const { apiKeys, jwt } = config.identity;
   const files = jwt.flatMap(({ jwks }) => ("file" in jwks ? [jwksCheck(jwks.file)] : []));
-  return [...(apiKeys ? await keyChecks(await loadApiKeys(config.state.folder)) : []), ...(await Promise.all(files))];
+  return [...(apiKeys ? await keyChecks(await loadApiKeys(config)) : []), ...(await Promise.all(files))];
 }
 
 async function keyChecks(keys: ApiKeys): Promise<Check[]> {

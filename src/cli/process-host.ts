@@ -1,4 +1,4 @@
-import { homedir } from "node:os";
+import { homedir, userInfo } from "node:os";
 import type { Host, StopSignal } from "./host.ts";
 
 const STOP_SIGNALS: readonly StopSignal[] = ["SIGINT", "SIGTERM"];
@@ -9,6 +9,15 @@ export function homeFolder(): string {
     return homedir();
   } catch {
     return process.cwd();
+  }
+}
+
+/** The user's name; where the system knows none, as for a bare user id in a container, that. */
+export function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return String(process.getuid?.() ?? "unknown");
   }
 }
 

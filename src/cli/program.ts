@@ -3,6 +3,7 @@ import { parseDuration } from "../core/durations.ts";
 import type { CommandContext } from "./command.ts";
 import type { DoctorOptions } from "./commands/doctor.ts";
 import type { KeyPlace } from "./commands/key.ts";
+import type { LogsOptions } from "./commands/logs.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
 import type { ToolListOptions } from "./commands/tool-list.ts";
 import type { RegisterCommandOptions } from "./commands/tool-register.ts";
@@ -86,6 +87,7 @@ export function createProgram(parts: ProgramParts): Command {
   addUnregister(tool, actions);
   addKeys(program, actions);
   addServe(program, actions);
+  addLogs(program, actions);
   addExplain(program, actions);
   addDoctor(program, actions);
   return program;
@@ -251,6 +253,26 @@ function addServe(program: Command, actions: Actions): void {
     );
 }
 
+function addLogs(program: Command, actions: Actions): void {
+  program
+    .command("logs")
+    .description("show what is on record of calls, where the gateway keeps its state")
+    .option("--call <id>", "the whole chain of one call")
+    .option("--session <id>", "only calls of this session")
+    .option("--tool <name>", "only calls of this tool")
+    .option("--audit", "what administrators did and who was refused, instead of calls")
+    .option("--limit <n>", "how many, the latest", many, 100)
+    .option("--follow", "go on with what comes")
+    .option("--config <file>", "gateway.yaml, found as by serve")
+    .option("--state <folder>", "the gateway's state folder")
+    .action((options: LogsOptions, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { showLogs } = await import("./commands/logs.ts");
+        return showLogs(options, context);
+      }),
+    );
+}
+
 function addExplain(program: Command, actions: Actions): void {
   program
     .command("explain")
@@ -296,6 +318,11 @@ function keyName(text: string): string {
 function days(text: string): number {
   const found = /^(\d{1,5})d$/.exec(text)?.[1];
   return found === undefined || Number(found) === 0 ? duration(text) : Number(found) * 86_400_000;
+}
+
+function many(text: string): number {
+  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Write a whole number from 1 to 999999.");
 }
 
 function duration(text: string): number {

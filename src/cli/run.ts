@@ -107,7 +107,7 @@ async function runClient(
       stdin,
       version,
       surroundings,
-      loadApiKeys: (folder) => host.loadApiKeys(folder),
+      loadApiKeys: (config) => host.loadApiKeys(config),
       json: output === "json",
       signal: stop.signal,
     });

@@ -7,6 +7,7 @@ import { FAULT_RULE_SCHEMA } from "./fault-schema.ts";
 import { IDENTITY_SETTINGS } from "./identity-settings.ts";
 import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
+import { RECORD_SETTINGS } from "./record-settings.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
@@ -195,6 +196,7 @@ export const SETTINGS = {
     },
     standard: 1_000,
   },
+  ...RECORD_SETTINGS,
   ...REGISTRATION_ROLES,
   "registration.secrets": {
     schema: {
@@ -278,7 +280,6 @@ const NOT_YET: Readonly<Record<string, string>> = {
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
   secrets: "Where secrets come from besides the environment.",
-  audit: "The record of calls.",
   metrics: "Metrics of the gateway.",
   telemetry: "Traces of the gateway.",
   proxy: "How upstreams are reached.",
@@ -310,6 +311,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   cors: "Calls from browsers.",
   faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",
+  records: "What is put on record, in files of their own.",
 };
 
 /** What a group of gateway.yaml may hold: what its tools share, and policies for each of them. */

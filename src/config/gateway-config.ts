@@ -27,6 +27,7 @@ import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
+import { type RecordSettings, readRecords } from "./record-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
@@ -142,6 +143,8 @@ export interface GatewayConfig {
   readonly cors: { readonly allowedOrigins: readonly string[] };
   /** Faults put into calls on purpose; who starts a gateway with any has to want them. */
   readonly faults: FaultPlan;
+  /** Which calls and acts are put on record, and where. */
+  readonly records: RecordSettings;
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
   /** Every setting by dotted key, and every group under `groups.NAME`: what {@link changedSettings} compares. */
   readonly settings: ReadonlyMap<string, JsonValue>;
@@ -289,6 +292,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
+    records: readRecords(values, folder),
     log: { level: logLevel(text("log.level")) },
     groups,
     settings: new Map([

@@ -1,3 +1,4 @@
+import type { CallObserver } from "./call-observer.ts";
 import type { Effect } from "./effect.ts";
 import type { FailureReason, NoticeReason } from "./failures.ts";
 import type { Continuation, NeededInput } from "./input-request.ts";
@@ -80,6 +81,8 @@ export interface CallContext {
    * @throws GatewayError why it must not go out any more.
    */
   readonly beforeDispatch?: () => void;
+  /** Absent: nobody watches. */
+  readonly observer?: CallObserver;
 }
 
 /** What a tool says of one part of its output. Source: MCP `Annotations`. */

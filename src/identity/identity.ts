@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Authenticate, FetchKeys, HeaderReader, IdentitySettings, Peer } from "../core/identity.ts";
 import type { Logger } from "../core/logger.ts";
+import type { AuditTrail } from "../core/observation.ts";
 import { ANONYMOUS, type Principal } from "../core/principal.ts";
 import { KEY_PREFIX } from "./api-keys.ts";
 import { checkCertificate } from "./certificates.ts";
@@ -25,6 +26,8 @@ export interface IdentityOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly fetchKeys: FetchKeys;
+  /** Hears of whoever is refused. */
+  readonly audit?: AuditTrail | undefined;
 }
 
 /** Tells who calls. */
@@ -89,7 +92,10 @@ class LiveIdentity implements Identity {
   #withHeader(ways: Ways, shown: Shown, peer: Peer): Principal | Promise<Principal> {
     const digest = hash("sha256", shown.value, "base64");
     const waitMs = this.#failed.waitMs(peer.address);
-    if (waitMs > 0 && !this.#good.has(digest)) throw throttled(waitMs);
+    if (waitMs > 0 && !this.#good.has(digest)) {
+      this.#refuse(peer, { problem: "throttled" });
+      throw throttled(waitMs);
+    }
     const { keys, tokens } = ways;
     if (shown.kind === "key" && keys !== undefined) {
       const fresh = keys.fresh();
@@ -114,6 +120,7 @@ class LiveIdentity implements Identity {
       return this.#accepted(fromProxy(subject, roles), peer);
     }
     if (anonymousRoles !== undefined) return { id: ANONYMOUS.id, roles: anonymousRoles, kind: "anonymous" };
+    this.#refuse(peer, { problem: "no credential" });
     throw missing(settings);
   }
 
@@ -140,6 +147,11 @@ class LiveIdentity implements Identity {
   #noteFailure({ problem, facts }: Refused, { address }: Peer): void {
     const slowed = this.#failed.add(address);
     this.#options.logger.warn("authentication-failed", { peer: address, problem, ...facts, slowed });
+    this.#refuse({ address }, { problem, ...facts });
+  }
+
+  #refuse({ address }: Pick<Peer, "address">, facts: Readonly<Record<string, unknown>>): void {
+    this.#options.audit?.note({ action: "authenticate", outcome: "refused", actor: address, facts });
   }
 }
 

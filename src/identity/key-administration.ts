@@ -11,13 +11,20 @@ export interface KeyAdministration {
   revoke(idOrName: string, timeMs: number): Promise<readonly StoredKey[]>;
 }
 
-/** The API keys of a state folder. A gateway that runs there takes over what changes. */
-export function openApiKeys(stateFolder: string): KeyAdministration {
+/**
+ * The API keys of a state folder. A gateway that runs there takes over what changes. `note` puts on record what was done,
+ * and does not fail.
+ */
+export function openApiKeys(
+  stateFolder: string,
+  note: (act: { readonly action: string; readonly facts: object }) => Promise<void> = async () => undefined,
+): KeyAdministration {
   const file = apiKeyFile(stateFolder);
   return {
     async create(facts) {
       const made = createKey(facts);
       await changeApiKeys(file, (keys) => [...keys, made.stored]);
+      await note({ action: "key-create", facts: factsOf(made.stored) });
       return made;
     },
     list: () => readApiKeys(file),
@@ -31,7 +38,12 @@ export function openApiKeys(stateFolder: string): KeyAdministration {
           return ended;
         }),
       );
+      for (const key of revoked) await note({ action: "key-revoke", facts: factsOf(key) });
       return revoked;
     },
   };
+}
+
+function factsOf({ id, name, roles }: StoredKey): object {
+  return { id, name, roles };
 }

@@ -34,6 +34,14 @@ import { Upstreams } from "./upstreams.ts";
 import { seesChange, watchChanges } from "./watch-changes.ts";
 import { WatchedFolder } from "./watched-folder.ts";
 
+/** A call of a name that its caller may not see, or that nobody has. */
+export interface DeniedCall {
+  readonly name: string;
+  readonly principal: Principal;
+  /** Whether there is such a tool. */
+  readonly hidden: boolean;
+}
+
 /** What a registry works with. */
 export interface RegistryDeps {
   readonly clock: Clock;
@@ -51,6 +59,8 @@ export interface RegistryDeps {
   readonly registrars?: RegistrarRoles;
   /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default: it is not. */
   readonly tellsDenied?: () => boolean;
+  /** Hears of calls of what is not there for their caller. */
+  readonly denied?: (call: DeniedCall) => void;
 }
 
 /** The tools of the gateway, from the watched folder and from registrations. */
@@ -124,8 +134,7 @@ class FolderAndApiRegistry implements Registry {
 
   acquire(name: string, principal: Principal): ToolLease {
     this.#stopped.signal.throwIfAborted();
-    if (this.#deps.tellsDenied?.() === true) this.#refuseHidden(name, principal);
-    const { open, definition } = this.#find(name, principal);
+    const { open, definition } = this.#callable(name, principal);
     if (open === undefined) throw toolDisabled(definition.name, definition.source);
     return open.lease(definition);
   }
@@ -200,11 +209,16 @@ class FolderAndApiRegistry implements Registry {
     return known ? entry : undefined;
   }
 
-  /** @throws GatewayError PERMISSION_DENIED. */
-  #refuseHidden(name: string, principal: Principal): void {
-    const { snapshot } = this.#table;
-    if (snapshot.find(name)?.listed !== true || snapshot.visibleTo(principal).find(name) !== undefined) return;
-    throw toolDenied(name);
+  /** What is called. A name that is hidden and one that nobody has take the same way, unless the settings say otherwise. */
+  #callable(name: string, principal: Principal): ToolEntry {
+    try {
+      return this.#find(name, principal);
+    } catch (error) {
+      const hidden = this.#table.snapshot.find(name)?.listed === true;
+      this.#deps.denied?.({ name, principal, hidden });
+      if (hidden && this.#deps.tellsDenied?.() === true) throw toolDenied(name);
+      throw error;
+    }
   }
 }
 

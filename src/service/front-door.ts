@@ -1,7 +1,8 @@
 import { type Clock, sleep } from "../core/clock.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
 import type { Logger } from "../core/logger.ts";
-import type { ToolRegistry } from "../core/registry.ts";
+import type { AuditTrail, CallWatch } from "../core/observation.ts";
+import type { CheckResult, ToolRegistry } from "../core/registry.ts";
 import { type Authenticate, authenticateNobody } from "./authenticate.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { createConnectFront } from "./connect-front.ts";
@@ -28,6 +29,12 @@ export interface FrontDoorOptions {
   readonly authenticate?: Authenticate;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Watches calls. */
+  readonly watch?: CallWatch | undefined;
+  /** Takes down what administrators do, and who was refused. */
+  readonly audit?: AuditTrail | undefined;
+  /** What the gateway finds of itself, besides its tools; `/readyz` tells what is not well. Default: nothing. */
+  readonly selfChecks?: () => readonly CheckResult[];
   /** Of the gateway. */
   readonly version: string;
   /** Milliseconds since the epoch. */
@@ -98,7 +105,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
         },
         { ...options, state, lifetime: lifetime.signal },
       ),
-    fallback: createHttpRoutes(state),
+    fallback: createHttpRoutes(state, options.selfChecks),
   });
   const listener = createPortListener({
     address: options.listen,

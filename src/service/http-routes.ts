@@ -1,14 +1,23 @@
+import type { CheckResult } from "../core/registry.ts";
 import type { ServingState } from "./health.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 
 /**
- * Plain HTTP for probes: `/healthz` while the process lives, `/readyz` while it takes calls. Anything else is 404,
- * which gRPC clients read as UNIMPLEMENTED.
+ * Plain HTTP for probes: `/healthz` while the process lives, `/readyz` while it takes calls, with a line for each thing
+ * that is not well and keeps nobody from calling. Anything else is 404, which gRPC clients read as UNIMPLEMENTED.
  */
-export function createHttpRoutes(state: ServingState): RequestHandler {
+export function createHttpRoutes(
+  state: ServingState,
+  selfChecks: () => readonly CheckResult[] = () => [],
+): RequestHandler {
+  const notes = (): string =>
+    selfChecks()
+      .filter(({ status }) => status !== "ok")
+      .map(({ subject, message }) => `\n${subject}: ${message}`)
+      .join("");
   const routes: Readonly<Record<string, () => Answer>> = {
     "/healthz": () => ({ status: 200, text: "ok" }),
-    "/readyz": () => (state.serving ? { status: 200, text: "ready" } : { status: 503, text: "not ready" }),
+    "/readyz": () => (state.serving ? { status: 200, text: `ready${notes()}` } : { status: 503, text: "not ready" }),
   };
   return (request, response) => {
     const [path = ""] = (request.url ?? "").split("?", 1);

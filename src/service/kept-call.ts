@@ -6,7 +6,7 @@ import type { CallEvent, CallOutput } from "./call-record.ts";
 import type { Attachment } from "./kept-calls.ts";
 import { type KeptCallDeps, KeptWork } from "./kept-work.ts";
 import type { Rpc } from "./rpc.ts";
-import { ABORT_GRACE_MS, refuseChangedContract } from "./run-call.ts";
+import { ABORT_GRACE_MS, leaseFor } from "./run-call.ts";
 import { TICK, withTicks } from "./ticks.ts";
 
 /** How a stream is to be sent. */
@@ -39,10 +39,9 @@ export async function* keptCall(
   rpc: Rpc,
   deps: KeptCallDeps,
 ): AsyncGenerator<CallEvent, void, undefined> {
-  const lease = deps.registry.acquire(request.name, rpc.principal);
+  const lease = leaseFor(request, rpc, deps);
   let runs = false;
   try {
-    refuseChangedContract(lease.definition, request.contractDigest);
     using opened = openCall(request, lease.definition, rpc, deps);
     using work = new KeptWork({ request, lease, opened, deps });
     const windowMs = deps.kept.grant(resumeWindowMs);

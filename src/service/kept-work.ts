@@ -4,6 +4,7 @@ import { cutError } from "../core/cut-error.ts";
 import { GatewayError } from "../core/errors.ts";
 import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
 import type { LogFields } from "../core/logger.ts";
+import type { ShortCall } from "../core/observation.ts";
 import type { ToolLease } from "../core/registry.ts";
 import { eventsUntil, linkSignals, raceSignal } from "../core/signal.ts";
 import type { Reconcile } from "../ledger/call-ledger.ts";
@@ -28,6 +29,9 @@ export interface KeptWorkParts {
   readonly deps: KeptCallDeps;
 }
 
+/** How a call ended for its caller. */
+type Outcome = Pick<ShortCall, "outcome" | "reason" | "status" | "effect" | "replayed">;
+
 /**
  * One caller's side of a kept call: what it runs if it is the one to run it, and its line in the log where the tool's own
  * path does not write one.
@@ -45,7 +49,8 @@ export class KeptWork implements Disposable {
   /** Whether the tool's own path ran. */
   #ran = false;
   #joined: string | undefined;
-  #outcome: LogFields = { outcome: "left" };
+  #outcome: Outcome = { outcome: "left" };
+  #metadata: LogFields = {};
 
   constructor(parts: KeptWorkParts) {
     const { request, lease, opened, deps } = parts;
@@ -140,7 +145,10 @@ export class KeptWork implements Disposable {
     const ms = Math.round((deps.clock.monotonicMs() - this.#record.startedMs) * 1_000) / 1_000;
     const joined = this.#joined === undefined ? {} : { joined: this.#joined };
     const facts = { callId, tool: lease.definition.name, principal: principal.id, ...joined };
-    opened.context.logger.info("tool-call-end", { ...facts, ms, ...this.#outcome });
+    opened.context.logger.info("tool-call-end", { ...facts, ms, ...this.#outcome, ...this.#metadata });
+    const { sessionId, turnId, taskId, toolCallId } = opened.context;
+    const ids = { sessionId, turnId, taskId, toolCallId };
+    deps.watch?.short({ ...facts, ...ids, arguments: opened.call.arguments, ms, ...this.#outcome });
   }
 
   #noteEnd(end: CallEnd): CallEnd {
@@ -155,7 +163,8 @@ export class KeptWork implements Disposable {
   #noteError(thrown: unknown): GatewayError {
     const error = GatewayError.from(thrown);
     const { reason, effect, metadata } = error;
-    this.#outcome = { outcome: "error", reason, effect, metadata };
+    this.#outcome = { outcome: "error", reason, status: error.status, effect };
+    this.#metadata = { metadata };
     return error;
   }
 

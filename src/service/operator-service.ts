@@ -2,8 +2,9 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { DiagnoseResponseSchema, OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
-import { OPERATOR_ROLE } from "../core/principal.ts";
-import type { ToolRegistry } from "../core/registry.ts";
+import type { AuditTrail } from "../core/observation.ts";
+import { OPERATOR_ROLE, type Principal } from "../core/principal.ts";
+import type { CheckResult, ToolRegistry } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import { toDuration } from "../wire/durations.ts";
 import { encodeCheck, encodeProblems, encodeToolExplanation } from "../wire/registry-codec.ts";
@@ -24,6 +25,10 @@ export interface OperatorDeps {
   readonly version: string;
   /** Milliseconds since the epoch. */
   readonly startedAtMs: number;
+  /** What the gateway finds of itself, besides its tools. Default: nothing. */
+  readonly selfChecks?: () => readonly CheckResult[];
+  /** Takes down who was refused. */
+  readonly audit?: AuditTrail | undefined;
 }
 
 /** toolgate.v1.OperatorService. */
@@ -31,16 +36,26 @@ export function createOperatorService(deps: OperatorDeps): Service<typeof Operat
   return {
     explain: (request, { values }) => {
       const { principal } = rpcOf(values);
-      requireRole(principal, [OPERATOR_ROLE], "see a tool's policy");
+      requireOperator(principal, "see a tool's policy", deps.audit);
       return encodeToolExplanation(deps.registry.explain(requiredName("name", request.name), principal));
     },
     diagnose: (_request, { values }) => diagnose(rpcOf(values), deps),
   };
 }
 
+/** @throws GatewayError PERMISSION_DENIED. */
+function requireOperator(principal: Principal, action: string, audit: AuditTrail | undefined): void {
+  try {
+    requireRole(principal, [OPERATOR_ROLE], action);
+  } catch (error) {
+    audit?.note({ action: "operator-access", outcome: "refused", actor: principal.id, facts: { to: action } });
+    throw error;
+  }
+}
+
 async function diagnose(rpc: Rpc, deps: OperatorDeps): Promise<MessageInitShape<typeof DiagnoseResponseSchema>> {
   const { registry, clock, version, startedAtMs } = deps;
-  requireRole(rpc.principal, [OPERATOR_ROLE], "examine the gateway");
+  requireOperator(rpc.principal, "examine the gateway", deps.audit);
   using _limit = clock.after(DIAGNOSE_MS, () =>
     rpc.abort(
       new GatewayError("CALL_DEADLINE_EXCEEDED", `the examination took longer than ${DIAGNOSE_MS / 1000} s`, {
@@ -50,7 +65,7 @@ async function diagnose(rpc: Rpc, deps: OperatorDeps): Promise<MessageInitShape<
   );
   const checks = await raceSignal(registry.diagnose(rpc.signal), rpc.signal);
   return {
-    checks: checks.map(encodeCheck),
+    checks: [...checks, ...(deps.selfChecks?.() ?? [])].map(encodeCheck),
     version,
     runtime: `Node.js ${process.version}`,
     uptime: toDuration(Math.max(0, clock.now() - startedAtMs)),

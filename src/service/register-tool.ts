@@ -7,11 +7,13 @@ import {
   type UnregisterRequest,
   type UnregisterResponseSchema,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import type { AuditTrail } from "../core/observation.ts";
 import type { RegisterOutcome, ToolRegistry } from "../core/registry.ts";
 import { raceSignal } from "../core/signal.ts";
 import { decodeEtag, decodeRegister } from "../wire/registry-codec.ts";
 import { requiredName } from "../wire/request-error.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
+import { audited } from "./audited.ts";
 import { requireRole } from "./authenticate.ts";
 import type { RequestIds } from "./request-ids.ts";
 import type { Rpc } from "./rpc.ts";
@@ -25,6 +27,8 @@ export interface RegisterDeps {
   readonly registrationRoles: readonly string[];
   /** Aborts when the gateway has stopped. */
   readonly lifetime: AbortSignal;
+  /** Takes down who registered what, and who was refused. */
+  readonly audit?: AuditTrail | undefined;
 }
 
 /**
@@ -36,8 +40,31 @@ export interface RegisterDeps {
 export async function registerTool(
   request: RegisterRequest,
   rpc: Rpc,
-  { registry, tools, requestIds, lifetime, registrationRoles }: RegisterDeps,
+  deps: RegisterDeps,
 ): Promise<MessageInitShape<typeof RegisterResponseSchema>> {
+  const { validateOnly, declaration } = request;
+  const outcome = await audited(
+    deps.audit,
+    {
+      action: "tool-register",
+      actor: rpc.principal.id,
+      facts: { validateOnly, declarationDigest: hash("sha256", declaration.value ?? "") },
+      told: ({ tools, revision }) => ({ tools: tools.map(({ definition }) => definition.name), revision }),
+    },
+    () => register(request, rpc, deps),
+  );
+  return {
+    tools: outcome.tools.map((view) => deps.tools.message(view, false)),
+    revision: BigInt(outcome.revision),
+    warnings: [...outcome.warnings],
+  };
+}
+
+function register(
+  request: RegisterRequest,
+  rpc: Rpc,
+  { registry, requestIds, lifetime, registrationRoles }: RegisterDeps,
+): Promise<RegisterOutcome> {
   requireRole(rpc.principal, registrationRoles, "register tools");
   const options = decodeRegister(request);
   const { requestId } = request;
@@ -46,26 +73,30 @@ export async function registerTool(
   const registered = requestIds.answer({ principalId: rpc.principal.id, requestId, digest }, () =>
     registry.register(options, rpc.principal, signal),
   );
-  const outcome = await raceSignal(registered, rpc.signal);
-  return {
-    tools: outcome.tools.map((view) => tools.message(view, false)),
-    revision: BigInt(outcome.revision),
-    warnings: [...outcome.warnings],
-  };
+  return raceSignal(registered, rpc.signal);
 }
 
 /** Removes a registered tool. @throws GatewayError PERMISSION_DENIED, REQUEST_INVALID, and what the registry throws. */
 export async function unregisterTool(
   request: UnregisterRequest,
   rpc: Rpc,
-  { registry, registrationRoles }: Pick<RegisterDeps, "registry" | "registrationRoles">,
+  { registry, registrationRoles, audit }: Pick<RegisterDeps, "registry" | "registrationRoles" | "audit">,
 ): Promise<MessageInitShape<typeof UnregisterResponseSchema>> {
+  const act = { action: "tool-unregister", actor: rpc.principal.id, facts: { tool: request.name } };
+  const revision = await audited(audit, act, () => unregister(request, rpc, { registry, registrationRoles }));
+  return { revision: BigInt(revision) };
+}
+
+function unregister(
+  request: UnregisterRequest,
+  rpc: Rpc,
+  { registry, registrationRoles }: Pick<RegisterDeps, "registry" | "registrationRoles">,
+): Promise<number> {
   requireRole(rpc.principal, registrationRoles, "unregister tools");
   const options = {
     name: requiredName("name", request.name),
     etag: decodeEtag(request.etag),
     allowMissing: request.allowMissing,
   };
-  const revision = await raceSignal(registry.unregister(options, rpc.principal, rpc.signal), rpc.signal);
-  return { revision: BigInt(revision) };
+  return raceSignal(registry.unregister(options, rpc.principal, rpc.signal), rpc.signal);
 }

@@ -1,7 +1,8 @@
 import type { Clock } from "../core/clock.ts";
 import { cutError } from "../core/cut-error.ts";
 import { GatewayError } from "../core/errors.ts";
-import type { ToolRegistry } from "../core/registry.ts";
+import type { CallWatch, ShortCall } from "../core/observation.ts";
+import type { ToolLease, ToolRegistry } from "../core/registry.ts";
 import { eventsUntil } from "../core/signal.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
@@ -19,6 +20,8 @@ export interface CallDeps extends CallContextDeps {
   readonly registry: ToolRegistry;
   readonly clock: Clock;
   readonly turns: Turns;
+  /** Absent: nobody watches calls. */
+  readonly watch?: CallWatch | undefined;
 }
 
 /**
@@ -33,9 +36,8 @@ export async function* runCall(
   rpc: Rpc,
   deps: CallDeps,
 ): AsyncGenerator<CallEvent, void, undefined> {
-  using lease = deps.registry.acquire(request.name, rpc.principal);
+  using lease = leaseFor(request, rpc, deps);
   const { definition } = lease;
-  refuseChangedContract(definition, request.contractDigest);
   using opened = openCall(request, definition, rpc, deps);
   const { callId, deadlineMs } = opened.context;
   yield { type: "started", callId, deadlineMs, resumeWindowMs: undefined };
@@ -59,8 +61,42 @@ export async function* runCall(
   record.refuseEndless();
 }
 
+/** The tool that a request is for. A call that ends here is told to who watches. @throws GatewayError. */
+export function leaseFor(request: CallRequestFacts, rpc: Rpc, { registry, watch }: CallDeps): ToolLease {
+  try {
+    const lease = registry.acquire(request.name, rpc.principal);
+    try {
+      refuseChangedContract(lease.definition, request.contractDigest);
+      return lease;
+    } catch (error) {
+      lease[Symbol.dispose]();
+      throw error;
+    }
+  } catch (thrown) {
+    const error = GatewayError.from(thrown);
+    watch?.short({ ...shortFacts(request, rpc), ...shortError(error) });
+    throw error;
+  }
+}
+
+/** Who asked for what. */
+function shortFacts(request: CallRequestFacts, { principal }: Rpc) {
+  const { name: tool, arguments: args, sessionId, turnId, taskId, toolCallId } = request;
+  const ids = { sessionId, turnId, taskId, toolCallId };
+  return { tool, callId: undefined, principal: principal.id, ...ids, arguments: args, ms: 0 };
+}
+
+/** How a call ended that was refused. */
+export function shortError({
+  reason,
+  status,
+  effect,
+}: GatewayError): Pick<ShortCall, "outcome" | "reason" | "status" | "effect"> {
+  return { outcome: "error", reason, status, effect };
+}
+
 /** @throws GatewayError CONTRACT_CHANGED where the caller pinned another contract than the tool has. */
-export function refuseChangedContract({ name, contractDigest }: ToolDefinition, pinned: string | undefined): void {
+function refuseChangedContract({ name, contractDigest }: ToolDefinition, pinned: string | undefined): void {
   if (pinned === undefined || pinned === contractDigest) return;
   throw new GatewayError(
     "CONTRACT_CHANGED",

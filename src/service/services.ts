@@ -5,6 +5,7 @@ import { Health } from "../../gen/health/v1/health_pb.ts";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import type { Logger } from "../core/logger.ts";
+import type { CallWatch } from "../core/observation.ts";
 import { OPERATOR_ROLE } from "../core/principal.ts";
 import { createToolCodec } from "../wire/tool-codec.ts";
 import { createCallIds } from "./call-ids.ts";
@@ -28,6 +29,7 @@ export interface ServicesDeps extends OperatorDeps {
   readonly registrationRoles?: readonly string[];
   readonly reflection: boolean;
   readonly kept: KeptCalls;
+  readonly watch?: CallWatch | undefined;
 }
 
 /** Everything the gateway serves, on a router. */
@@ -47,6 +49,8 @@ export function registerServices(router: ServiceRouter, deps: ServicesDeps): voi
     registrationRoles: deps.registrationRoles ?? [OPERATOR_ROLE],
     requestIds: new RequestIds(clock),
     turns: new Turns(clock),
+    watch: deps.watch,
+    audit: deps.audit,
   });
   const names = services.map((service) => service.typeName);
   router.service(ToolGatewayService, toolGateway);

@@ -6,7 +6,14 @@ import type {
   CallStreamResponseSchema,
   ToolGatewayService,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { decodeInvocation, decodeResume, heartbeatMs, resumeWindowMs } from "../wire/call-codec.ts";
+import { GatewayError } from "../core/errors.ts";
+import {
+  type CallRequestFacts,
+  decodeInvocation,
+  decodeResume,
+  heartbeatMs,
+  resumeWindowMs,
+} from "../wire/call-codec.ts";
 import { toDuration, toTimestamp } from "../wire/durations.ts";
 import { requiredName } from "../wire/request-error.ts";
 import { encodeExplanation, encodeOutput, encodeResult, encodeStats, type StreamEvent } from "../wire/result-codec.ts";
@@ -18,7 +25,7 @@ import type { KeptCallDeps } from "./kept-work.ts";
 import { type ListDeps, listTools } from "./list-tools.ts";
 import { type RegisterDeps, registerTool, unregisterTool } from "./register-tool.ts";
 import type { Rpc } from "./rpc.ts";
-import { runCall } from "./run-call.ts";
+import { runCall, shortError } from "./run-call.ts";
 import type { Service } from "./service.ts";
 import { type WatchDeps, watchTools } from "./watch-tools.ts";
 
@@ -75,10 +82,21 @@ function begin(
   rpc: Rpc,
   deps: KeptCallDeps,
 ): AsyncGenerator<CallEvent, void, undefined> {
-  const request = decodeInvocation(invocation);
+  const request = decodeWatched(invocation, rpc, deps);
   return isPlain(request, wishes)
     ? runCall(request, wishes.heartbeatMs, rpc, deps)
     : keptCall(request, wishes, rpc, deps);
+}
+
+/** Reads an invocation. One that cannot be read is told to who watches. @throws GatewayError. */
+function decodeWatched(invocation: CallRequest["invocation"], rpc: Rpc, { watch }: KeptCallDeps): CallRequestFacts {
+  try {
+    return decodeInvocation(invocation);
+  } catch (thrown) {
+    const facts = { callId: undefined, principal: rpc.principal.id, arguments: undefined, ms: 0 };
+    watch?.short({ tool: invocation?.name ?? "", ...facts, ...shortError(GatewayError.from(thrown)) });
+    throw thrown;
+  }
 }
 
 function encodeEvent(event: CallEvent): StreamEvent[] {

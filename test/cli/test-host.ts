@@ -73,7 +73,7 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
     stdin: setup.stdin === undefined ? new PassThrough() : Readable.from([setup.stdin]),
     stdout,
     stderr,
-    loadApiKeys: (folder) => Promise.resolve(openApiKeys(folder)),
+    loadApiKeys: ({ state }) => Promise.resolve(openApiKeys(state.folder)),
     version: "9.9.9",
     surroundings: {
       env: setup.env ?? {},

@@ -54,6 +54,17 @@ test("without a file, and with an empty one, the defaults stand", () => {
     reflection: true,
     cors: { allowedOrigins: [] },
     faults: { seed: 1, rules: [] },
+    records: {
+      folder: undefined,
+      gateway: true,
+      session: false,
+      audit: true,
+      fileBytes: 16_777_216,
+      fileAgeMs: 86_400_000,
+      retentionMs: 2_592_000_000,
+      maxFiles: 100,
+      maxBytes: 1_073_741_824,
+    },
     log: { level: "info" },
   });
   expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -181,6 +192,15 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
       { tools: ["b"], share: 1, latencyMs: 0, outcome: undefined, cutAfterBytes: undefined },
     ],
   ],
+  "records.folder": ["/var/log/gate", "records.folder", "/var/log/gate"],
+  "records.gateway": ["false", "records.gateway", false],
+  "records.session": ["true", "records.session", true],
+  "records.audit": ["false", "records.audit", false],
+  "records.file_bytes": ["1MiB", "records.fileBytes", 1_048_576],
+  "records.file_age": ["1h", "records.fileAgeMs", 3_600_000],
+  "records.retention": ["48h", "records.retentionMs", 172_800_000],
+  "records.max_files": ["7", "records.maxFiles", 7],
+  "records.max_bytes": ["2MiB", "records.maxBytes", 2_097_152],
   "log.level": ["debug", "log.level", "debug"],
 };
 
@@ -383,7 +403,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["toolsets", "skills", "secrets", "audit", "metrics", "telemetry"]) {
+  for (const key of ["toolsets", "skills", "secrets", "metrics", "telemetry"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

@@ -13,7 +13,6 @@ export type Feature =
   | "retry"
   | "roles"
   | "search"
-  | "session log"
   | "skills"
   | "summaries"
   | "text screening"

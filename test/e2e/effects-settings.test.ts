@@ -19,6 +19,7 @@ import { rawSession, rawSocket } from "../service/raw.ts";
 import { rawTls } from "../service/tls-raw.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, type OpenGatewayOptions, openGateway, temporaryFolder } from "./effects-gateway.ts";
+import { RECORD_EFFECTS } from "./effects-records.ts";
 import { type GatewayClient, reasonOf, retryUntil, textOf } from "./gateway-client.ts";
 import { spawnScript } from "./spawned.ts";
 
@@ -804,6 +805,7 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     const unwilling = await open({ files: toolFiles(), settings });
     expect(await unwilling.client.call("json").then(() => "OK", reasonOf)).toBe("OK");
   },
+  ...RECORD_EFFECTS,
   // The logger is made from the key by the command line.
   async "log.level"(open) {
     const { port, folder, stop } = await open({ files: { "tools/broken.yaml": "name: [" } });

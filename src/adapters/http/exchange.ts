@@ -1,5 +1,6 @@
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import type { ExchangeFacts } from "../../core/call-observer.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
@@ -48,6 +49,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #watchdog: Watchdog<TimeLimit>;
   #phase: LostCall["phase"] = "connecting";
   readonly #sentAtMs: number;
+  #connectMs: number | undefined;
   #head: AnswerHead | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   readonly #chunks: Buffer[] = [];
@@ -76,6 +78,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** What the call may have changed so far. */
   get effect(): Effect {
     return this.#config.readOnly || this.#phase === "connecting" ? "none" : "unknown";
+  }
+
+  /** What is known of it so far. */
+  get facts(): Omit<ExchangeFacts, "requestBytes"> {
+    const { firstByteMs, status: code } = this.#head ?? {};
+    return { connectMs: this.#connectMs, firstByteMs, responseBytes: this.#receivedBytes, code };
   }
 
   /** The limit of time that runs at this moment, or would if the reader asked for more. */
@@ -132,6 +140,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#connection.countRequest();
     this.#controller = controller;
     this.#phase = "waiting";
+    this.#connectMs = this.#clock.monotonicMs() - this.#sentAtMs;
     this.#watchdog.watch("read", this.#config.settings.timeouts.readMs);
   }
 

@@ -37,6 +37,7 @@ export class HttpCall {
   readonly #waiting = new AbortController();
   #slot: Slot | undefined;
   #exchange: Exchange | undefined;
+  #sentBytes = 0;
   #stopped: GatewayError | undefined;
 
   constructor(environment: HttpCallEnvironment, call: ToolCall, context: CallContext) {
@@ -88,8 +89,15 @@ export class HttpCall {
       signal.removeEventListener("abort", onAbort);
       running.delete(this);
       this.#exchange?.close();
+      this.#tell();
       this.#slot?.[Symbol.dispose]();
     }
+  }
+
+  /** What came of the last exchange, for who watches the call. */
+  #tell(): void {
+    const exchange = this.#exchange;
+    if (exchange !== undefined) this.#context.observer?.exchanged({ ...exchange.facts, requestBytes: this.#sentBytes });
   }
 
   /** Waits until the call may have a connection; it has one at a time then, until it is over. */
@@ -160,6 +168,10 @@ export class HttpCall {
   #send(request: HttpRequest, fresh: boolean): Exchange {
     const { config, access, clock } = this.#environment;
     const waitedMs = this.#slot?.waitedMs ?? 0;
+    const { body = "" } = request;
+    if (this.#context.observer !== undefined) {
+      this.#sentBytes = typeof body === "string" ? Buffer.byteLength(body) : body.length;
+    }
     this.#exchange = new Exchange({ config, access, clock, request, fresh, waitedMs });
     return this.#exchange;
   }

@@ -62,6 +62,7 @@ export class McpCall implements Parkable {
   #answer: RpcAnswer | undefined;
   #bytes = 0;
   #sentAtMs = 0;
+  #connectMs: number | undefined;
   #firstMs: number | undefined;
   #events: CallEvents | undefined;
 
@@ -135,8 +136,21 @@ export class McpCall implements Parkable {
     } finally {
       signal.removeEventListener("abort", onAbort);
       running.delete(this);
+      this.#tell();
       if (!this.#parked) this.#over();
     }
+  }
+
+  /** What came of the exchange, for who watches the call. */
+  #tell(): void {
+    if (this.#sentAtMs === 0) return;
+    this.#context.observer?.exchanged({
+      connectMs: this.#connectMs,
+      firstByteMs: this.#firstMs,
+      requestBytes: undefined,
+      responseBytes: this.#bytes,
+      code: this.#answer !== undefined && "error" in this.#answer ? this.#answer.error.code : undefined,
+    });
   }
 
   #park(): NeededInput {
@@ -157,7 +171,9 @@ export class McpCall implements Parkable {
   async *#exchanges(): AsyncGenerator<UpstreamEvent | AskedEvent, void, undefined> {
     const { life } = this.#around;
     for (let renewed = false; ; renewed = true) {
+      const beganMs = this.#around.deps.clock.monotonicMs();
       const session = await life.use(this.#name, this.#stop.signal);
+      this.#connectMs = this.#around.deps.clock.monotonicMs() - beganMs;
       this.#sent = false;
       const params = this.#params(session);
       const failure = yield* this.#exchange(session, params);

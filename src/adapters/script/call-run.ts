@@ -53,6 +53,10 @@ export abstract class CallRun {
   readonly #stop = new AbortController();
   #program: RunningProgram | undefined;
   #sentAtMs = 0;
+  #beganMs: number | undefined;
+  #connectMs: number | undefined;
+  #inputBytes = 0;
+  #outputBytes = 0;
   #firstOutputMs: number | undefined;
 
   constructor(environment: ScriptCallEnvironment, call: ToolCall, context: CallContext) {
@@ -84,8 +88,32 @@ export abstract class CallRun {
       signal.removeEventListener("abort", onAbort);
       running.delete(this);
       this.#watchdog[Symbol.dispose]();
+      this.#tell();
       this.leave();
     }
+  }
+
+  /** What the call's program took in, for who watches the call. */
+  protected took(input: string | Uint8Array): void {
+    this.#inputBytes += Buffer.byteLength(input);
+  }
+
+  /** What it gave. */
+  protected gave(bytes: number): void {
+    this.#outputBytes += bytes;
+  }
+
+  /** What came of the program, for who watches the call. */
+  #tell(): void {
+    if (this.#beganMs === undefined) return;
+    const end = this.#program?.end;
+    this.context.observer?.exchanged({
+      connectMs: this.#connectMs,
+      firstByteMs: this.#firstOutputMs,
+      requestBytes: this.#inputBytes,
+      responseBytes: this.#outputBytes,
+      code: end?.kind === "exited" ? exitCodeOf(end.exit, constants.signals) : undefined,
+    });
   }
 
   /** The call itself. */
@@ -117,6 +145,7 @@ export abstract class CallRun {
   /** From now on this program works for the call. */
   protected use(program: RunningProgram | undefined): void {
     this.#program = program;
+    this.#beganMs ??= this.environment.clock.monotonicMs();
     this.#sentAtMs = this.environment.clock.monotonicMs();
   }
 
@@ -131,11 +160,13 @@ export abstract class CallRun {
     if (!launcher.hasRoom) throw noRoom(config, "LIMIT");
     this.#watchdog.watch("connect", config.settings.timeouts.connectMs);
     const limits = { graceMs: KILL_GRACE_MS, windowBytes: WINDOW_BYTES };
+    const startedMs = this.environment.clock.monotonicMs();
     const program = launcher.start({ file, args, cwd: config.cwd, env, input, ...limits });
     programs.add(program);
     void program.gone.then(() => programs.delete(program));
     begun(program);
     await program.started();
+    this.#connectMs = this.environment.clock.monotonicMs() - startedMs;
     this.#watchdog.rest();
     const { end } = program;
     const failure = end?.kind === "refused" ? await startFailure(config, end.code, args) : undefined;

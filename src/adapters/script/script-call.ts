@@ -29,6 +29,7 @@ export class ScriptCall extends CallRun {
     const program = await this.start(call, env, call.input !== undefined, (begun) => {
       this.use(begun);
       if (call.input === undefined) return;
+      this.took(call.input);
       begun.write(Buffer.from(call.input));
       begun.endInput();
     });
@@ -81,6 +82,7 @@ export class ScriptCall extends CallRun {
     while (true) {
       const piece = await this.awaitOutput(program.read());
       if (piece === undefined) return;
+      this.gave(piece.length);
       yield piece;
     }
   }

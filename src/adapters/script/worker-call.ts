@@ -38,6 +38,7 @@ export class WorkerCall extends CallRun {
     this.#turn = await this.#pool.turn(this.stopped);
     const worker = await this.#worker(call, program);
     this.use(worker.program);
+    this.took(input);
     worker.ask(input);
     const result = yield* this.#answer(worker);
     if (this.context.explain) yield this.report(call, variables, result);
@@ -75,6 +76,7 @@ export class WorkerCall extends CallRun {
     while (true) {
       const line = await this.awaitOutput(worker.next());
       if (line === undefined) return lostWorkerResult(config, this.outcomeOf(worker.program));
+      this.gave(Buffer.byteLength(line));
       const message = readWorkerMessage(line, this.context.callId);
       switch (message?.kind) {
         case undefined:

@@ -81,7 +81,7 @@ async function keysOf(
   const options = { ...(config === undefined ? {} : { config }), ...(state === undefined ? {} : { state }) };
   const found = await readConfig(options, context.surroundings);
   return {
-    keys: await context.loadApiKeys(found.config.state.folder),
+    keys: await context.loadApiKeys(found.config),
     apiKeys: found.config.identity?.apiKeys === true,
   };
 }

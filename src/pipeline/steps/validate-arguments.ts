@@ -20,6 +20,7 @@ export function createValidateArgumentsStep(checker: SchemaChecker): Step {
       return (call, context, next) => {
         const outcome = checker.check(tool.inputSchema, call.arguments);
         if (!outcome.ok) return failing(argumentsInvalid(tool, outcome.violations));
+        context.observer?.validated(outcome.value);
         return next({ ...call, arguments: outcome.value }, context);
       };
     },
