@@ -1,5 +1,7 @@
 import { join } from "node:path";
 import { createAdapters } from "./adapters/index.ts";
+import { RESULT_TOOLS } from "./adapters/results/declarations.ts";
+import { createResultsAdapter } from "./adapters/results/index.ts";
 import { createKeyFetch } from "./adapters/shared/network/key-fetch.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
@@ -7,9 +9,11 @@ import { recordFolder } from "./config/record-settings.ts";
 import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { EgressRules } from "./core/egress.ts";
+import { GatewayError } from "./core/errors.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
+import type { HandleValues, KeepResult, ResultReader } from "./core/results.ts";
 import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
@@ -20,6 +24,7 @@ import { Records } from "./observability/records.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
+import type { Declaration } from "./registry/declaration.ts";
 import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/declaration-grammar.ts";
 import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
@@ -29,11 +34,15 @@ import { createToolRegistry, type DeniedCall } from "./registry/tool-registry.ts
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
+import { createKeep } from "./shaping/call-keeping.ts";
+import { createHandleValues } from "./shaping/reading/handle-values.ts";
+import { createResultReader } from "./shaping/reading/result-reader.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
 import { createFileTexts } from "./stores/file-texts.ts";
 import { lockFolder } from "./stores/folder-lock.ts";
+import { ResultFiles } from "./stores/result-files.ts";
 import { createSpillFiles } from "./stores/spill-files.ts";
 import { createSqliteLedger } from "./stores/sqlite-ledger.ts";
 
@@ -87,37 +96,32 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { source: secrets, redactor } = options.secrets;
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const settings = new LiveSettings(config);
+  const results = keepResults(options, clock);
   const steps = createPipelineSteps({
     checker,
+    handles: results?.handles,
     faults: options.injectFaults === true ? () => settings.faults : undefined,
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
   });
-  const { parse, prepare } = declarationReader(options, settings, { steps, checker });
+  const { parse, prepare, builtIn } = declarationReader(options, settings, { steps, checker, results });
   const records = openRecords(options, clock);
-  const compose = composeWith(steps, { redactor, clock, watch: watchOf(records) });
+  const compose = composeWith(steps, { redactor, clock, results, watch: watchOf(records) });
   const identity = await openIdentity(options, settings, { clock, audit: records });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const means = { clock, logger, secrets, store, parse, compose, steps, denied: deniedTo(records) };
+  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, denied: deniedTo(records) };
   const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
   const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
   const kept = keepCalls(config, { clock, logger });
-  const shared = { registry, kept, clock, logger, authenticate: identity.authenticate, ...seenBy(records) };
-  const door = createFrontDoor({
-    ...shared,
-    version: VERSION,
-    startedAtMs: clock.now(),
-    ...portSettings(config),
-  });
+  const face = { registry, kept, clock, logger, results: results?.reader, authenticate: identity.authenticate };
+  const about = { version: VERSION, startedAtMs: clock.now() };
+  const door = createFrontDoor({ ...face, ...about, ...portSettings(config), ...seenBy(records) });
   const close = async (): Promise<void> => {
     noteLife(records, "gateway-stop", config);
     await door.stop();
-    await kept[Symbol.asyncDispose]();
-    await registry[Symbol.asyncDispose]();
-    await store[Symbol.asyncDispose]();
-    await lock?.[Symbol.asyncDispose]();
+    for (const part of [kept, registry, store, results?.store, lock]) await part?.[Symbol.asyncDispose]();
     for (const step of steps) step[Symbol.dispose]?.();
     await records[Symbol.asyncDispose]();
   };
@@ -132,6 +136,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   try {
     // The tools come first: a call that arrives while they load would be told that its tool does not exist.
     await prepare();
+    await results?.store.start();
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
@@ -199,16 +204,54 @@ async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger)
 function declarationReader(
   { config, environment = {} }: GatewayOptions,
   settings: LiveSettings,
-  { steps, checker }: { readonly steps: readonly Step[]; readonly checker: SchemaChecker },
-): { readonly parse: ParseDeclaration; prepare(): Promise<void> } {
+  { steps, checker, results }: ReaderParts,
+): { readonly parse: ParseDeclaration; builtIn(): readonly Declaration[]; prepare(): Promise<void> } {
   const { registration } = config;
-  const grammar = createDeclarationGrammar({
-    adapters: adaptersByKind(config, environment),
-    steps,
-    schemaProblem: (schema) => checker.problem(schema),
-  });
+  const grammarWith = (adapters: ReadonlyMap<ToolKind, Adapter>): DeclarationGrammar =>
+    createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
+  const grammar = grammarWith(adaptersByKind(config, environment));
   const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
-  return { parse, prepare: () => grammar.prepare() };
+  const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
+  return { parse, builtIn, prepare: () => grammar.prepare() };
+}
+
+interface ReaderParts {
+  readonly steps: readonly Step[];
+  readonly checker: SchemaChecker;
+  readonly results: KeptResults | undefined;
+}
+
+/** The tools by which models read kept results: declared like any tool, so that the same policies hold for them. */
+function resultTools(
+  grammarWith: (adapters: ReadonlyMap<ToolKind, Adapter>) => DeclarationGrammar,
+  reader: ResultReader,
+  settings: LiveSettings,
+): () => readonly Declaration[] {
+  const adapter = createResultsAdapter(reader);
+  const parse = parseWith(grammarWith(new Map([[adapter.kind, adapter]])), settings, "none");
+  return () =>
+    RESULT_TOOLS.map(({ name, text }) => {
+      const outcome = parse(text, { format: "yaml", source: `built-in:${name}` });
+      if (outcome.ok) return outcome.declaration;
+      throw new GatewayError("INTERNAL", "internal error", { cause: new Error(outcome.problems[0]?.message) });
+    });
+}
+
+/** Results that are kept, and the ways to them. */
+interface KeptResults {
+  readonly store: ResultFiles;
+  readonly reader: ResultReader;
+  readonly handles: HandleValues;
+}
+
+/** `undefined` where the configuration does not have results kept. Nothing is read or written yet. */
+function keepResults({ config, secrets, logger }: GatewayOptions, clock: Clock): KeptResults | undefined {
+  const { results, state } = config;
+  if (!results.keep) return undefined;
+  const { encryptionKey: keyRef, ...limits } = results;
+  const means = { secrets: secrets.source, clock, logger };
+  const store = new ResultFiles({ ...limits, ...means, keyRef, folder: join(state.folder, "results") });
+  return { store, reader: createResultReader(store, secrets.redactor), handles: createHandleValues(store) };
 }
 
 /** Reads declarations by the settings of the moment. `reach`: how far those that come over the wire may lead. */
@@ -223,15 +266,16 @@ function parseWith(grammar: DeclarationGrammar, settings: LiveSettings, reach: P
     });
 }
 
+/** What a tool's path takes beside its steps. */
+interface ComposeMeans {
+  readonly redactor: Redactor;
+  readonly clock: Clock;
+  readonly results: KeptResults | undefined;
+  readonly watch: CallWatch | undefined;
+}
+
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
-function composeWith(
-  steps: readonly Step[],
-  {
-    redactor,
-    clock,
-    watch,
-  }: { readonly redactor: Redactor; readonly clock: Clock; readonly watch: CallWatch | undefined },
-): ComposeTool {
+function composeWith(steps: readonly Step[], { redactor, clock, results, watch }: ComposeMeans): ComposeTool {
   return ({ policy, stepConfigs, rules }, tool, upstream) => {
     const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
     // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
@@ -239,7 +283,10 @@ function composeWith(
     const invoke = pipeline.wrap(judged);
     const readOnly = tool.hints.readOnly === true;
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
-    const path: ToolPath = (call, context) => shaper.shape(invoke(call, context), call);
+    const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
+    const keepFor = (principal: string): KeepResult | undefined =>
+      store === undefined ? undefined : createKeep(store, { tool: tool.name, principal });
+    const path: ToolPath = (call, context) => shaper.shape(invoke(call, context), call, keepFor(context.principal.id));
     return {
       steps: pipeline.names,
       run: watch === undefined ? path : (call, context) => watch.run(tool, path, call, context),

@@ -10,6 +10,7 @@ import {
   FailureOrigin,
   type ResourceLink,
   type ResultNotice,
+  type ResultPage,
   type Tool,
   type ToolFailure,
   type ToolResult,
@@ -56,6 +57,24 @@ export function toolJson(tool: Tool): JsonObject {
 export function problemJson(problem: DeclarationProblem): JsonObject {
   const { source, line, column, message, lastGoodServing, note } = problem;
   return { source, line, column, message, lastGoodServing, note };
+}
+
+/** A page of a kept result. */
+export function pageJson(page: ResultPage): JsonObject {
+  const { text, data, cursor, expireTime } = page;
+  return {
+    ...(data === undefined
+      ? { page: page.json === undefined ? text : parseJson(text) }
+      : { data: Buffer.from(data).toString("base64") }),
+    ...(cursor === undefined ? {} : { cursor }),
+    result: {
+      tool: page.tool,
+      mimeType: page.mimeType,
+      sizeBytes: Number(page.sizeBytes),
+      complete: page.complete,
+      ...(expireTime === undefined ? {} : { expireTime: expireTime.toISOString() }),
+    },
+  };
 }
 
 /** How a call ended. */
@@ -119,8 +138,12 @@ function explanationJson(explanation: CallExplanation): JsonValue {
   }));
 }
 
-function truncationJson({ mode, originalLength }: NonNullable<ToolResult["truncation"]>): JsonObject {
-  return { mode: truncationWord(mode), ...(originalLength === undefined ? {} : { originalLength }) };
+function truncationJson({ mode, originalLength, handle }: NonNullable<ToolResult["truncation"]>): JsonObject {
+  return {
+    mode: truncationWord(mode),
+    ...(originalLength === undefined ? {} : { originalLength }),
+    ...(handle === "" ? {} : { handle }),
+  };
 }
 
 function failureJson({ reason, message, retryable, upstreamCode, origin }: ToolFailure): JsonObject {

@@ -4,6 +4,7 @@ import type { CommandContext } from "./command.ts";
 import type { DoctorOptions } from "./commands/doctor.ts";
 import type { KeyPlace } from "./commands/key.ts";
 import type { LogsOptions } from "./commands/logs.ts";
+import type { ReadCommandOptions, SearchCommandOptions } from "./commands/result-read.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
 import type { ToolListOptions } from "./commands/tool-list.ts";
 import type { RegisterCommandOptions } from "./commands/tool-register.ts";
@@ -85,6 +86,7 @@ export function createProgram(parts: ProgramParts): Command {
   addCall(tool, actions);
   addRegister(tool, actions);
   addUnregister(tool, actions);
+  addResult(program, actions);
   addKeys(program, actions);
   addServe(program, actions);
   addLogs(program, actions);
@@ -188,6 +190,45 @@ function addUnregister(tool: Command, actions: Actions): void {
       actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
         const { unregisterTool } = await import("./commands/tool-unregister.ts");
         return unregisterTool(name, options, context);
+      }),
+    );
+}
+
+function addResult(program: Command, actions: Actions): void {
+  const result = program.command("result").description("read on in results that were too long, by their handle");
+  result
+    .command("read")
+    .description("print a part of a kept result")
+    .argument("<handle>", "result://..., as it stands in the shortened result")
+    .option("--path <path>", "where in JSON, such as data.items[0] or /data/items/0")
+    .option("--rows", "rows of a list, of JSON lines or of a table")
+    .option("--column <name>", "only this column of the rows, repeatable", collect)
+    .option("--lines", "lines of a text")
+    .option("--bytes", "bytes, printed as base64")
+    .option("--offset <number>", "first entry, row or byte, from 0; first line, from 1", wholeNumber)
+    .option("--limit <number>", "most entries, rows, lines or bytes", wholeNumber)
+    .option("--max-length <number>", "most characters, 100 to 200000", wholeNumber)
+    .option("--cursor <cursor>", "go on after the page that came with it")
+    .action((handle: string, options: ReadCommandOptions, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { readKept } = await import("./commands/result-read.ts");
+        return readKept(handle, options, context);
+      }),
+    );
+  result
+    .command("search")
+    .description("print the places of a kept result where something stands")
+    .argument("<handle>", "result://..., as it stands in the shortened result")
+    .argument("[pattern]", "what to look for")
+    .option("--regex", "the pattern is a regular expression (RE2 syntax)")
+    .option("--ignore-case", "upper and lower case are alike")
+    .option("--limit <number>", "most places", wholeNumber)
+    .option("--max-length <number>", "most characters, 100 to 200000", wholeNumber)
+    .option("--cursor <cursor>", "go on after the page that came with it")
+    .action((handle: string, pattern: string | undefined, options: SearchCommandOptions, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { searchKept } = await import("./commands/result-read.ts");
+        return searchKept(handle, pattern, options, context);
       }),
     );
 }
@@ -307,6 +348,11 @@ function collect(value: string, before: readonly string[] = []): string[] {
 function requestKey(text: string): string {
   if (/^[\x21-\x7e]{1,64}$/.test(text)) return text;
   throw new InvalidArgumentError("It takes 1 to 64 visible ASCII characters, such as a UUID.");
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError("Write a whole number.");
 }
 
 function keyName(text: string): string {

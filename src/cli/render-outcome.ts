@@ -57,7 +57,8 @@ export function printVerdict(outcome: CallOutcome, err: Output): void {
   const truncation = outcome.result?.truncation;
   if (truncation !== undefined) {
     const length = truncation.originalLength === undefined ? "" : `, ${truncation.originalLength} characters in all`;
-    err.line(`${err.paint("yellow", "shortened:")} ${truncationWord(truncation.mode)} kept${length}`);
+    const whole = truncation.handle === "" ? "" : `; toolgate result read ${plain(truncation.handle)} has it all`;
+    err.line(`${err.paint("yellow", "shortened:")} ${truncationWord(truncation.mode)} kept${length}${whole}`);
   }
   for (const { reason, message } of outcome.result?.notices ?? []) {
     err.line(`${err.paint("yellow", "notice:")} ${err.paint("bold", plain(reason))} ${plain(message)}`);

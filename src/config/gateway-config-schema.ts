@@ -9,6 +9,7 @@ import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type 
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { RECORD_SETTINGS } from "./record-settings.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
+import { RESULTS_SETTINGS } from "./results-settings.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
@@ -197,6 +198,7 @@ export const SETTINGS = {
     standard: 1_000,
   },
   ...RECORD_SETTINGS,
+  ...RESULTS_SETTINGS,
   ...REGISTRATION_ROLES,
   "registration.secrets": {
     schema: {
@@ -306,6 +308,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   shutdown: "The graceful stop.",
   ledger: "The record of calls with a `request_id`.",
   resume: "Streams that go on over a lost connection.",
+  results: "Results that are too long, kept for reading on.",
   scripts: "Tools that are programs of this machine.",
   servers: "MCP servers.",
   cors: "Calls from browsers.",

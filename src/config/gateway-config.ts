@@ -29,6 +29,7 @@ import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
 import { type RecordSettings, readRecords } from "./record-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
+import { type ResultsSettings, readResults } from "./results-settings.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
@@ -130,6 +131,8 @@ export interface GatewayConfig {
     /** Streams at a time that can be resumed. Default 1,000. */
     readonly calls: number;
   };
+  /** How results that are too long are kept for reading on. */
+  readonly results: ResultsSettings;
   readonly scripts: {
     /** Whether a declaration may have its command line run by a shell. Default false. */
     readonly shell: boolean;
@@ -286,6 +289,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     },
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
+    results: readResults(values),
     scripts: { shell: text("scripts.shell") === "allow" },
     servers: { starts: readServerStarts(values) },
     tellsDenied: text("denied_calls") === "permission_denied",

@@ -206,7 +206,14 @@ export interface ToolResult {
   /** JSON text. A JSON result stands here alone and not in `content`. */
   readonly structuredJson: string | undefined;
   readonly failure: ToolFailure | undefined;
-  readonly truncation: { readonly originalLength: number | undefined; readonly mode: TruncationMode } | undefined;
+  readonly truncation:
+    | {
+        readonly originalLength: number | undefined;
+        readonly mode: TruncationMode;
+        /** Names the whole, `result://…`. Absent: it was not kept. */
+        readonly handle?: string;
+      }
+    | undefined;
   /** Absent: none. */
   readonly notices?: readonly ResultNotice[];
   /** The tool asks for input before it can go on: there is nothing else yet. */

@@ -218,6 +218,25 @@ export const ERROR_CATALOGUE = {
     meaning: "The upstream's answer is larger than the gateway's limit, which the text names.",
     mend: "Ask the upstream for less, or raise `limits.response_bytes` in gateway.yaml.",
   },
+  RESULT_NOT_FOUND: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning: "No result is kept under this handle for this caller: it never was, or it is another caller's.",
+    mend: "Use a handle as it came in a result of yours, as the same caller.",
+  },
+  RESULT_GONE: {
+    status: "NOT_FOUND",
+    retryable: false,
+    meaning: "The result was kept, and is no longer: its time is over, newer ones took its room, or it cannot be read.",
+    mend: "Call the tool that the text names again; raise `results.ttl` or `results.principal_bytes` in gateway.yaml.",
+  },
+  RESULT_QUERY_INVALID: {
+    status: "INVALID_ARGUMENT",
+    retryable: false,
+    meaning:
+      "What is asked of a kept result does not fit it, such as a path that leads nowhere or rows of a plain text.",
+    mend: "Correct the field that the text names.",
+  },
   CONCURRENCY_LIMIT_REACHED: {
     status: "RESOURCE_EXHAUSTED",
     retryable: true,

@@ -35,6 +35,8 @@ export const NOTICE_REASONS = {
     "A part of the result is not as the protocol has it. It stands in the result as the JSON text that came.",
   QUESTION_DECLINED:
     "The server asked for input while several of its calls ran, and did not say for which: it was told no. Call the tool again while no other call of the server runs, if the result wants for an answer.",
+  RESULT_NOT_KEPT:
+    "The result was too long and could not be kept for reading on: there is no room, or the disk refuses. What stands here is all there is of it.",
 } as const satisfies Readonly<Record<string, string>>;
 
 /** Stable word for a notice. */

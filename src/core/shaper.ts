@@ -1,5 +1,6 @@
 import type { ToolCall, ToolEvent, TruncationMode, UpstreamEvent } from "./call.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
+import type { KeepResult } from "./results.ts";
 
 /** What a result is read as. `auto`: JSON where the answer says so. */
 export type ResultFormat = "auto" | "json" | "text";
@@ -33,6 +34,8 @@ export interface ResultRules {
   readonly maxTokens?: number | undefined;
   /** `error`: an over-long result is a failure. */
   readonly truncation: TruncationMode | "error";
+  /** Whether the whole of an over-long result may be kept for reading on. Absent: it may. */
+  readonly handle?: boolean | undefined;
 }
 
 /** Which fields a result has. Names are dotted; lists are gone through. */
@@ -46,5 +49,6 @@ export interface FieldRules {
 
 /** Makes a model-fit result. Two event types make a result that was not shaped and redacted a compile error. */
 export interface ResultShaper {
-  shape(events: AsyncIterable<UpstreamEvent>, call: ToolCall): AsyncIterable<ToolEvent>;
+  /** `keep` keeps the whole of a result that is too long. Absent: nothing is kept. */
+  shape(events: AsyncIterable<UpstreamEvent>, call: ToolCall, keep?: KeepResult): AsyncIterable<ToolEvent>;
 }

@@ -42,7 +42,13 @@ export function encodeOutcome(outcome: Outcome): string {
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
     ...(truncation === undefined
       ? {}
-      : { truncation: { mode: truncation.mode, originalLength: truncation.originalLength ?? null } }),
+      : {
+          truncation: {
+            mode: truncation.mode,
+            originalLength: truncation.originalLength ?? null,
+            ...(truncation.handle === undefined ? {} : { handle: truncation.handle }),
+          },
+        }),
   });
 }
 
@@ -166,7 +172,12 @@ function decodeTruncation(value: JsonValue | undefined): ToolResult["truncation"
   const mode = textOf(value, "mode");
   const length = ownValue(value, "originalLength");
   if (mode !== "head" && mode !== "tail" && mode !== "head_tail" && mode !== "summary") throw unreadable();
-  return { mode, originalLength: typeof length === "number" ? length : undefined };
+  const handle = ownValue(value, "handle");
+  return {
+    mode,
+    originalLength: typeof length === "number" ? length : undefined,
+    ...(typeof handle === "string" ? { handle } : {}),
+  };
 }
 
 function decodeError(error: JsonObject): GatewayError {

@@ -1,7 +1,9 @@
 import type { FaultPlan } from "../core/fault.ts";
+import type { HandleValues } from "../core/results.ts";
 import type { Affected, RateLimit, Step } from "../core/step.ts";
 import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
+import { createArgumentHandlesStep } from "./steps/argument-handles.ts";
 import { auditStep } from "./steps/audit.ts";
 import { createCheckOutputStep } from "./steps/check-output.ts";
 import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
@@ -27,6 +29,8 @@ export interface PipelineStepDeps {
   readonly changed?: (affected: Affected) => void;
   /** Most calls of each caller in a time, as it is in force. Absent: never a limit. */
   readonly rateLimit?: () => RateLimit | undefined;
+  /** What handles in arguments stand for. Absent: they stand for nothing. */
+  readonly handles?: HandleValues | undefined;
   /** A number from 0 to below 1, for the waits between attempts. Default `Math.random`. */
   readonly random?: () => number;
 }
@@ -35,6 +39,7 @@ export interface PipelineStepDeps {
  * THE list of steps, outermost first. A new step is one file and one line here.
  * - audit is outermost, so that a call any other step refuses is on record too;
  * - continuation puts in the arguments of the call that goes on, before they are looked at;
+ * - argument_handles puts in what handles name, so that it is checked like any argument;
  * - validate-arguments comes before whatever counts, queues or reaches the upstream;
  * - check-output looks at the one result that all attempts come to;
  * - rate-limit counts calls, not attempts, and only those that can be made at all;
@@ -49,11 +54,12 @@ export interface PipelineStepDeps {
  * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
-  const { checker, changed, rateLimit, faults, random } = deps;
+  const { checker, changed, rateLimit, faults, random, handles } = deps;
   const budgets = new RetryBudgets();
   return [
     auditStep,
     createContinuationStep(checker),
+    createArgumentHandlesStep(handles),
     createValidateArgumentsStep(checker),
     createCheckOutputStep(checker),
     createRateLimitStep(rateLimit),

@@ -105,6 +105,7 @@ export function resultIssues(
     ["fields", rules.fields],
     ["template", rules.template],
     ["max_tokens", rules.maxTokens],
+    ["handle", rules.handle],
   ] as const;
   const early = fields.flatMap(([key, field]): ConfigIssue[] => {
     if (delivery !== "incremental" || field === undefined) return [];

@@ -19,6 +19,7 @@ import type { SecretSource } from "../core/secrets.ts";
 import { raceSignal } from "../core/signal.ts";
 import type { Affected } from "../core/step.ts";
 import type { RegistrationStore } from "../core/store.ts";
+import type { Declaration } from "./declaration.ts";
 import type { ParseDeclaration } from "./declaration-source.ts";
 import { diagnose } from "./diagnose.ts";
 import { explainOffered } from "./explain-server.ts";
@@ -53,6 +54,8 @@ export interface RegistryDeps {
   readonly store: RegistrationStore;
   readonly parse: ParseDeclaration;
   readonly compose: ComposeTool;
+  /** Tools of the gateway's own, which have their names before anybody else. Read again with all others. Default none. */
+  readonly builtIn?: () => readonly Declaration[];
   /** The pipeline's steps, for what they know of tools between calls. Default none. */
   readonly steps?: readonly StandingStep[];
   /** Who may register what is more than a tool of a known host. Default: who may register at all. */
@@ -103,6 +106,7 @@ class FolderAndApiRegistry implements Registry {
   }
 
   async start(signal: AbortSignal): Promise<void> {
+    await raceSignal(this.#putBuiltIn(), signal);
     // Registrations first: one that has a file's name was there before the file, or it would have been refused.
     await raceSignal(this.#registrations.load(), signal);
     await this.#folder.load(signal);
@@ -110,6 +114,7 @@ class FolderAndApiRegistry implements Registry {
   }
 
   async readAgain(): Promise<void> {
+    await this.#putBuiltIn();
     this.#folder.readAgain();
     await this.#registrations.readAgain();
   }
@@ -187,6 +192,13 @@ class FolderAndApiRegistry implements Registry {
     await this.#registrations[Symbol.asyncDispose]();
     await this.#upstreams[Symbol.asyncDispose]();
     await this.#source.idle();
+  }
+
+  async #putBuiltIn(): Promise<void> {
+    const declarations = this.#deps.builtIn?.() ?? [];
+    await this.#table.put(
+      declarations.map((declaration) => ({ kind: "declared", source: declaration.source, declaration })),
+    );
   }
 
   /** What a principal may not see is not there, whatever it is called by. A server is no tool. */

@@ -3,6 +3,7 @@ import type { ListenAddress } from "../core/listen-address.ts";
 import type { Logger } from "../core/logger.ts";
 import type { AuditTrail, CallWatch } from "../core/observation.ts";
 import type { CheckResult, ToolRegistry } from "../core/registry.ts";
+import type { ResultReader } from "../core/results.ts";
 import { type Authenticate, authenticateNobody } from "./authenticate.ts";
 import type { CertificateFiles } from "./certificate.ts";
 import { createConnectFront } from "./connect-front.ts";
@@ -25,6 +26,8 @@ export interface FrontDoorOptions {
   readonly registry: ToolRegistry;
   /** Stays the caller's: the door does not dispose it. */
   readonly kept: KeptCalls;
+  /** Absent: no result is ever kept. */
+  readonly results?: ResultReader | undefined;
   /** Default: everybody is the anonymous operator. */
   readonly authenticate?: Authenticate;
   readonly clock: Clock;

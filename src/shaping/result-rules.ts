@@ -109,9 +109,14 @@ export const RESULT_SCHEMA: JsonObject = {
       description:
         "Most tokens of the result's text by an estimate: three ASCII characters count as one, every other character as one of its own. Beside `max_length`, the lower counts.",
     },
+    handle: {
+      type: "boolean",
+      default: true,
+      description:
+        "Whether the whole of a result that is too long is kept for reading on, where gateway.yaml says `results.keep`; not for incremental tools.",
+    },
     omit: notSupported("Fields to leave out."),
     select: notSupported("Expression that picks the result."),
-    handle: notSupported("Keep the whole result for later reading."),
   },
 };
 
@@ -151,6 +156,7 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     fields: get("fields") as FieldRules | undefined,
     template: get("template") as string | undefined,
     maxTokens: get("max_tokens") as number | undefined,
+    handle: get("handle") as boolean | undefined,
   };
   return { rules, issues: issuesOf(rules, get, context.delivery), explain: () => explain(rules, get) };
 }
@@ -221,7 +227,7 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("data_field", rules.dataField ?? "none: the whole answer"),
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
-    ...["loose", "error_field", "fields", "template", "max_tokens"].flatMap((key) => {
+    ...["loose", "error_field", "fields", "template", "max_tokens", "handle"].flatMap((key) => {
       const value = get(key);
       return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
     }),

@@ -1,6 +1,7 @@
 import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent, UpstreamResult } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
+import type { KeepResult, ResultKeeping } from "../core/results.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules, ResultShaper } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
@@ -40,7 +41,7 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const oneOfBoth = createOneOfBoth(rules);
   const arrange = createArrange(rules);
   const settle: Judge = (result) => arrange(extract(oneOfBoth(judge(result))));
-  return { shape: (events, call) => shapeEvents(events, call, parts, settle) };
+  return { shape: (events, call, keep) => shapeEvents(events, { call, keep }, parts, settle) };
 }
 
 /** Gives the payload the fields and the text that are declared. A failure keeps its data as fields, without a template. */
@@ -59,7 +60,7 @@ function createArrange({ fields, template: text }: ResultRules): Judge {
 /** A fault of the shaper's own takes nothing back of what the upstream did. */
 async function* shapeEvents(
   events: AsyncIterable<UpstreamEvent>,
-  call: ToolCall,
+  { call, keep }: { readonly call: ToolCall; readonly keep: KeepResult | undefined },
   parts: ResultShaperParts,
   settle: Judge,
 ): AsyncGenerator<ToolEvent, void, undefined> {
@@ -78,7 +79,7 @@ async function* shapeEvents(
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts });
+        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts, keep });
         return;
       } else yield redactEvent(event, parts.redactor);
     }
@@ -97,6 +98,7 @@ interface ToBeCompleted {
   readonly limit: number;
   readonly deltas: DeltaText;
   readonly parts: ResultShaperParts;
+  readonly keep: KeepResult | undefined;
 }
 
 async function completedOf(
@@ -105,10 +107,32 @@ async function completedOf(
   of: ToBeCompleted,
 ): Promise<ToolEvent> {
   const { call, limit, deltas, parts } = of;
-  const result = deltas.cut
-    ? endOfStream(parts, limit)
-    : await finishUnhurried(shapeResult(settled, limitsOf(parts, call, deltas), parts));
+  const limits = limitsOf(parts, call, deltas);
+  const shape = (keep: KeepResult | undefined): Promise<ToolResult> =>
+    finishUnhurried(shapeResult(settled, limits, { ...parts, keep }));
+  const result = deltas.cut ? endOfStream(parts, limit) : await shapeKeeping(shape, of.keep);
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
+}
+
+/** What names a handle is let go once that can be read; where it cannot be kept, the result is made without it. */
+async function shapeKeeping(
+  shape: (keep: KeepResult | undefined) => Promise<ToolResult>,
+  keep: KeepResult | undefined,
+): Promise<ToolResult> {
+  if (keep === undefined) return shape(undefined);
+  const keepings: ResultKeeping[] = [];
+  const result = await shape((mediaType, content) => {
+    const keeping = keep(mediaType, content);
+    keepings.push(keeping);
+    return keeping;
+  });
+  for (const outcome of await Promise.all(keepings.map(({ done }) => done))) {
+    if (outcome.ok) continue;
+    const { notices = [], ...without } = await shape(undefined);
+    const message = `the whole result could not be kept for reading on: ${outcome.problem}`;
+    return { ...without, notices: [...notices, { reason: "RESULT_NOT_KEPT", message }] };
+  }
+  return result;
 }
 
 function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {

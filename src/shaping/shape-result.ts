@@ -10,6 +10,7 @@ import type {
 } from "../core/call.ts";
 import type { NeededInput } from "../core/input-request.ts";
 import type { JsonValue } from "../core/json.ts";
+import { KEPT_JSON, type KeepResult } from "../core/results.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import { codePointCount, oneLine, wellFormed } from "../core/text.ts";
@@ -17,6 +18,7 @@ import { cleanJson } from "./clean-json.ts";
 import { type Shortened, shorten } from "./shorten.ts";
 import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
 import type { Work } from "./summary/work.ts";
+import { mediaTypeOf } from "./text-media-type.ts";
 import { charactersOfTokens } from "./tokens.ts";
 
 /** Most bytes of a result with binary parts, its text included: it must fit into one message of 4 MiB. */
@@ -55,6 +57,8 @@ export interface ResultLimits {
 export interface ShapeParts {
   readonly tool: string;
   readonly redactor: Redactor;
+  /** Keeps the whole of what is cut. Absent: nothing is kept. */
+  readonly keep?: KeepResult | undefined;
 }
 
 /** A result without anything in it. */
@@ -127,9 +131,11 @@ function* shapeJson(
     return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
   }
   if (limits.mode === "summary" && others.length === 0) {
-    return summarized([], yield* summarizeJson(clean, json, summaryOptions(json, limits)));
+    const handle = parts.keep?.(KEPT_JSON, json).handle;
+    return summarized([], yield* summarizeJson(clean, json, summaryOptions(json, limits, handle)), handle);
   }
-  return yield* bounded([{ type: "text", text: json }, ...others], limits, parts);
+  const mediaType = texts.length === 0 ? KEPT_JSON : undefined;
+  return yield* bounded([{ type: "text", text: json }, ...others], limits, parts, mediaType);
 }
 
 /** The upstream's message, and the beginning of what else it said. */
@@ -197,7 +203,13 @@ function cleanFacts({ annotations, resource }: ContentFacts, clean: (text: strin
   };
 }
 
-function* bounded(content: readonly ContentPart[], limits: ResultLimits, { tool }: ShapeParts): Work<ToolResult> {
+/** `mediaType`: of the text, where it is known. */
+function* bounded(
+  content: readonly ContentPart[],
+  limits: ResultLimits,
+  { tool, keep }: ShapeParts,
+  mediaType?: string,
+): Work<ToolResult> {
   if (bytesWithBlobs(content) > MAX_BLOB_BYTES) {
     return { ...EMPTY, failure: tooLong(tool, `the ${MAX_BLOB_BYTES} bytes that a result with binary parts may have`) };
   }
@@ -209,28 +221,34 @@ function* bounded(content: readonly ContentPart[], limits: ResultLimits, { tool 
     const limit = room < limits.room ? `about ${limits.maxTokens ?? 0} tokens` : `${limits.limit} characters`;
     return { ...EMPTY, failure: tooLong(tool, limit) };
   }
+  const handle = keep?.(mediaType ?? mediaTypeOf(whole), whole).handle;
   if (limits.mode === "summary") {
-    const summary = yield* summarizeText(whole, summaryOptions(whole, limits));
-    return summary === undefined ? { ...EMPTY, content } : summarized(content, summary);
+    const summary = yield* summarizeText(whole, summaryOptions(whole, limits, handle));
+    return summary === undefined ? { ...EMPTY, content } : summarized(content, summary, handle);
   }
-  return shortened(content, shorten(whole, room, limits.mode), limits.mode);
+  return shortened(content, shorten(whole, room, limits.mode, { handle }), limits.mode, handle);
 }
 
-function shortened(content: readonly ContentPart[], cut: Shortened | undefined, mode: TruncationMode): ToolResult {
+function shortened(
+  content: readonly ContentPart[],
+  cut: Shortened | undefined,
+  mode: TruncationMode,
+  handle: string | undefined,
+): ToolResult {
   if (cut === undefined) return { ...EMPTY, content };
   return {
     ...EMPTY,
     content: withOneText(content, cut.text),
-    truncation: { originalLength: cut.originalLength, mode },
+    truncation: { originalLength: cut.originalLength, mode, ...(handle === undefined ? {} : { handle }) },
   };
 }
 
-function summarized(content: readonly ContentPart[], summary: Summary): ToolResult {
-  return shortened(content.length === 0 ? [{ type: "text", text: "" }] : content, summary, "summary");
+function summarized(content: readonly ContentPart[], summary: Summary, handle: string | undefined): ToolResult {
+  return shortened(content.length === 0 ? [{ type: "text", text: "" }] : content, summary, "summary", handle);
 }
 
-function summaryOptions(text: string, limits: ResultLimits): SummaryOptions {
-  return { limit: roomFor(text, limits), question: limits.question };
+function summaryOptions(text: string, limits: ResultLimits, handle: string | undefined): SummaryOptions {
+  return { limit: roomFor(text, limits), question: limits.question, handle };
 }
 
 /** How many code points of a text there is room for. */

@@ -8,32 +8,47 @@ export interface Shortened {
   readonly originalLength: number;
 }
 
+/** What a mark says besides what was kept. */
+export interface MarkFacts {
+  /** Names the whole; left out of a mark that has no room for it. */
+  readonly handle?: string | undefined;
+}
+
 /**
  * The text with at most `limit` code points, or `undefined` where it has no more than that. The mark that says what was
  * kept of how many characters counts too; where it would take more than half of the limit, `…` stands in its place.
  * Never cuts a code point in two.
  */
-export function shorten(text: string, limit: number, mode: TruncationMode): Shortened | undefined {
+export function shorten(
+  text: string,
+  limit: number,
+  mode: TruncationMode,
+  { handle }: MarkFacts = {},
+): Shortened | undefined {
   if (text.length <= limit) return undefined;
   const originalLength = codePointCount(text);
   if (originalLength <= limit) return undefined;
   if (limit < 1) return { text: "", originalLength };
   // A number of kept characters has at most the digits of the limit, so the real mark is no longer than this one.
-  const room = longestMark(mode, limit, originalLength);
+  const named = handle === undefined ? "" : `; whole: ${handle}`;
+  const bare = longestMark(mode, limit, originalLength);
+  const whole = (bare + named.length) * 2 > limit ? "" : named;
+  const room = bare + whole.length;
   const short = room * 2 > limit;
   const kept = limit - (short ? 1 : room);
   const head = mode === "tail" ? 0 : mode === "head" ? kept : Math.ceil(kept / 2);
   const tail = kept - head;
-  const mark = short ? "…" : markOf(head, tail, originalLength);
+  const mark = short ? "…" : markOf(head, tail, `${originalLength} characters${whole}`);
   return { text: text.slice(0, headIndex(text, head)) + mark + text.slice(tailIndex(text, tail)), originalLength };
 }
 
 function longestMark(mode: TruncationMode, limit: number, originalLength: number): number {
-  return markOf(mode === "tail" ? 0 : limit, mode === "head" ? 0 : limit, originalLength).length;
+  const of = `${originalLength} characters`;
+  return markOf(mode === "tail" ? 0 : limit, mode === "head" ? 0 : limit, of).length;
 }
 
-function markOf(head: number, tail: number, originalLength: number): string {
-  if (tail === 0) return `\n[cut: first ${head} of ${originalLength} characters]`;
-  if (head === 0) return `[cut: last ${tail} of ${originalLength} characters]\n`;
-  return `\n[cut: first ${head} and last ${tail} of ${originalLength} characters]\n`;
+function markOf(head: number, tail: number, of: string): string {
+  if (tail === 0) return `\n[cut: first ${head} of ${of}]`;
+  if (head === 0) return `[cut: last ${tail} of ${of}]\n`;
+  return `\n[cut: first ${head} and last ${tail} of ${of}]\n`;
 }

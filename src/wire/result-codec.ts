@@ -72,6 +72,7 @@ export function encodeResult(
           truncation: {
             mode: TRUNCATION_NUMBERS[truncation.mode],
             ...(truncation.originalLength === undefined ? {} : { originalLength: BigInt(truncation.originalLength) }),
+            ...(truncation.handle === undefined ? {} : { handle: truncation.handle }),
           },
         }),
   };

@@ -81,6 +81,8 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
   allowed_roles: ["test/e2e/access.test.ts", "a changed `%s` decides at once"],
   allowed_subjects: ["test/e2e/access.test.ts", "a changed `%s` decides at once"],
   reconcile: ["test/e2e/idempotency.test.ts", "`reconcile` is asked what became of a call"],
+  argument_handles: ["test/e2e/results.test.ts", "is replaced by what it names"],
+  "result.handle": ["test/e2e/results.test.ts", "`result.handle: false` keeps a tool's results from the disk"],
   group: ["test/e2e/effects-policies.test.ts", "`%s` of a group has an effect"],
   ...Object.fromEntries(
     Object.keys(POLICY_SETTINGS).map((key) => [key, ["test/e2e/effects-policies.test.ts", "Object.entries(POLICIES)"]]),

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readdir, writeFile } from "node:fs/promises";
+import { readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
@@ -70,6 +70,27 @@ const at = (path: string): string => `http://127.0.0.1:${upstream.port}/${path}`
 /** `{ tools: { settle: value } }` of `tools.settle`. */
 function setting(key: string, value: unknown): Readonly<Record<string, unknown>> {
   return key.split(".").reduceRight((inner: unknown, name) => ({ [name]: inner }), value) as Record<string, unknown>;
+}
+
+/** The handle of a result that is too long; empty where it was not kept. */
+async function keptHandle({ client }: OpenGateway): Promise<string> {
+  const { result } = await client.service.call({ invocation: { name: "json", maxLength: 10 } });
+  return result?.truncation?.handle ?? "";
+}
+
+/** A page of a kept result, or what stands for an error. */
+async function readKept({ url }: OpenGateway, handle: string): Promise<{ result?: { expireTime?: string } }> {
+  const headers = { "content-type": "application/json" };
+  const body = JSON.stringify({ handle });
+  const answer = await fetch(`${url}/toolgate.v1.ResultService/Read`, { method: "POST", headers, body });
+  return (await answer.json()) as { result?: { expireTime?: string } };
+}
+
+/** Whether the first of ten results is still kept at the end. */
+async function firstKeptLasts(gateway: OpenGateway): Promise<boolean> {
+  const first = await keptHandle(gateway);
+  for (let i = 0; i < 9; i++) await keptHandle(gateway);
+  return (await readKept(gateway, first)).result !== undefined;
 }
 
 /** The tools every difference finds. */
@@ -652,6 +673,53 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       return keyed(client, "json", "k0").then((response) => response.stats?.replayed, reasonOf);
     },
     seen: ["CALL_ALREADY_MADE", true],
+  },
+  "results.keep": {
+    values: [false, true],
+    see: async (gateway) => (await keptHandle(gateway)) !== "",
+    seen: [false, true],
+  },
+  "results.ttl": {
+    section: "results",
+    values: [
+      { keep: true, ttl: "1h" },
+      { keep: true, ttl: "2h" },
+    ],
+    async see(gateway) {
+      const { result } = await readKept(gateway, await keptHandle(gateway));
+      return Math.round((Date.parse(result?.expireTime ?? "") - Date.now()) / 3_600_000);
+    },
+    seen: [1, 2],
+  },
+  "results.principal_bytes": {
+    section: "results",
+    values: [
+      { keep: true, principal_bytes: "1KiB" },
+      { keep: true, principal_bytes: "1MiB" },
+    ],
+    see: firstKeptLasts,
+    seen: [false, true],
+  },
+  "results.max_bytes": {
+    section: "results",
+    values: [
+      { keep: true, max_bytes: "1KiB" },
+      { keep: true, max_bytes: "1MiB" },
+    ],
+    see: firstKeptLasts,
+    seen: [false, true],
+  },
+  async "results.encryption_key"(open) {
+    const files = toolFiles();
+    const plain = await open({ files, settings: { results: { keep: true } } });
+    const settings = { results: { keep: true, encryption_key: "RESULT_KEY" } };
+    const sealed = await open({ files, settings, env: { RESULT_KEY: "0f".repeat(32) } });
+    const onDisk = async (gateway: OpenGateway): Promise<string> => {
+      const name = (await keptHandle(gateway)).slice("result://".length);
+      return readFile(join(gateway.folder, "state", "results", name), "latin1");
+    };
+    expect(await onDisk(plain)).toContain("/echo/json");
+    expect(await onDisk(sealed)).not.toContain("/echo/json");
   },
   "resume.window": {
     values: ["0s", "7s"],

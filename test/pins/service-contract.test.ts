@@ -7,6 +7,7 @@ import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { Health } from "../../gen/health/v1/health_pb.ts";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
+import { ResultService } from "../../gen/toolgate/v1/result_service_pb.ts";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 
 function contract(service: DescService): string[] {
@@ -27,7 +28,12 @@ async function breaking(folder: string): Promise<string> {
 }
 
 test("the services have these methods", () => {
-  expect([...contract(ToolGatewayService), ...contract(OperatorService), ...contract(Health)]).toEqual([
+  expect([
+    ...contract(ToolGatewayService),
+    ...contract(OperatorService),
+    ...contract(ResultService),
+    ...contract(Health),
+  ]).toEqual([
     "/toolgate.v1.ToolGatewayService/Register(RegisterRequest) → RegisterResponse",
     "/toolgate.v1.ToolGatewayService/Unregister(UnregisterRequest) → UnregisterResponse",
     "/toolgate.v1.ToolGatewayService/Get(GetRequest) → GetResponse by GET too",
@@ -37,6 +43,7 @@ test("the services have these methods", () => {
     "/toolgate.v1.ToolGatewayService/CallStream(CallStreamRequest) → stream CallStreamResponse",
     "/toolgate.v1.OperatorService/Explain(ExplainRequest) → ExplainResponse by GET too",
     "/toolgate.v1.OperatorService/Diagnose(DiagnoseRequest) → DiagnoseResponse",
+    "/toolgate.v1.ResultService/Read(ReadRequest) → ReadResponse by GET too",
     "/grpc.health.v1.Health/Check(HealthCheckRequest) → HealthCheckResponse",
     "/grpc.health.v1.Health/Watch(HealthCheckRequest) → stream HealthCheckResponse",
     "/grpc.health.v1.Health/List(HealthListRequest) → HealthListResponse",

@@ -32,6 +32,7 @@ test("the steps stand in this order, each compiled and tested by itself [S2-11]"
   expect(createPipelineSteps({ checker }).map(({ name, scope }) => [name, scope])).toEqual([
     ["audit", "call"],
     ["continuation", "call"],
+    ["argument_handles", "call"],
     ["validate-arguments", "call"],
     ["check-output", "call"],
     ["rate-limit", "call"],
@@ -47,7 +48,7 @@ test("the steps stand in this order, each compiled and tested by itself [S2-11]"
   ]);
 });
 
-for (const step of createPipelineSteps({ checker })) {
+for (const step of createPipelineSteps({ checker, handles: { value: async () => "kept" } })) {
   // Names who is asked about a call; no call passes through it.
   if (step.name === "reconcile") continue;
   // Of tools of servers alone: in its own test.

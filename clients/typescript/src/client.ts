@@ -4,6 +4,7 @@ import { type CallOptions, type Client, createClient, type Transport } from "@co
 import { type CallEvent, type CallStreams, readCall } from "./call-stream.ts";
 import { type EffectName, ToolgateError, toToolgateError } from "./errors.ts";
 import { type DiagnoseResponse, type ExplainResponse, OperatorService } from "./gen/toolgate/v1/operator_service_pb.ts";
+import { ResultService } from "./gen/toolgate/v1/result_service_pb.ts";
 import {
   type ListResponse,
   type RegisterResponse,
@@ -13,6 +14,7 @@ import {
 } from "./gen/toolgate/v1/tool_gateway_service_pb.ts";
 import type { Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
 import { type CallOutcome, outcomeOf } from "./outcome.ts";
+import { pageOf, type ReadResultOptions, type ResultPage, readRequest } from "./read-result.ts";
 import {
   callOptions,
   type InvokeOptions,
@@ -115,6 +117,11 @@ export interface ToolgateClient {
    * call up to the upstream.
    */
   callStream(name: string, args?: ToolArguments, options?: StreamOptions): AsyncIterableIterator<CallEvent>;
+  /**
+   * Reads a page of a result that was too long to be given whole, by the handle in its `truncation` or the URI of a link
+   * of it.
+   */
+  readResult(handle: string, options?: ReadResultOptions): Promise<ResultPage>;
   /** Changes of the tools, over lost connections. Leaving the loop ends it. */
   watch(options?: WatchOptions): AsyncIterableIterator<WatchEvent>;
   /** Registers a declaration, or replaces it. */
@@ -140,12 +147,14 @@ interface Defaults {
 class TransportClient implements ToolgateClient {
   readonly #gateway: Client<typeof ToolGatewayService>;
   readonly #operator: Client<typeof OperatorService>;
+  readonly #results: Client<typeof ResultService>;
   readonly #unary: Defaults;
   readonly #stream: Defaults;
 
   constructor(transport: Transport, options: ClientOptions) {
     this.#gateway = createClient(ToolGatewayService, transport);
     this.#operator = createClient(OperatorService, transport);
+    this.#results = createClient(ResultService, transport);
     const headers = options.headers ?? {};
     this.#unary = { headers, timeoutMs: options.timeoutMs ?? 60_000 };
     this.#stream = { headers, timeoutMs: options.streamTimeoutMs ?? 600_000 };
@@ -202,6 +211,10 @@ class TransportClient implements ToolgateClient {
       repeatable: requestId !== "",
     };
     return readCall(streams, facts);
+  }
+
+  async readResult(handle: string, options: ReadResultOptions = {}): Promise<ResultPage> {
+    return pageOf(await this.#read(options, (rpc) => this.#results.read(readRequest(handle, options), rpc)));
   }
 
   watch(options: WatchOptions = {}): AsyncIterableIterator<WatchEvent> {

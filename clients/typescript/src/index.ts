@@ -35,6 +35,7 @@ export type { DeclarationProblem, ListResponse, RegisterResponse } from "./gen/t
 export { Delivery, type Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
 export { type JsonInput, type JsonValue, parseExact, stringifyExact } from "./json.ts";
 export type { CallOutcome, NeededInput } from "./outcome.ts";
+export type { ReadResultOptions, ResultPage, ResultQuery } from "./read-result.ts";
 export type {
   ContinuationOptions,
   InputAnswer,

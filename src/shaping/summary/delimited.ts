@@ -32,8 +32,8 @@ function isHeader(cells: readonly string[]): boolean {
   );
 }
 
-/** Names that stand twice, or are empty, get their place. */
-function uniqueNames(header: readonly string[]): string[] {
+/** Names of columns; those that stand twice, or are empty, get their place. */
+export function uniqueNames(header: readonly string[]): string[] {
   const seen = new Set<string>();
   return header.map((name, i) => {
     const clean = name.replace(/^\uFEFF/, "").trim();
@@ -55,8 +55,13 @@ function splitLine(line: string, delimiter: string): readonly string[] {
   return readRecords(line, delimiter)[0] ?? [];
 }
 
+/** What separates the cells of a header. */
+export function headerDelimiter(header: string): string {
+  return DELIMITERS.find((delimiter) => splitLine(header, delimiter).length > 1) ?? ",";
+}
+
 /** Records as RFC 4180 has them: a cell in quotes may hold the delimiter, line breaks, and quotes written twice. */
-function readRecords(text: string, delimiter: string): string[][] {
+export function readRecords(text: string, delimiter: string): string[][] {
   const records: string[][] = [];
   let record: string[] = [];
   let at = 0;

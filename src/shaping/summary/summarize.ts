@@ -19,6 +19,8 @@ export interface SummaryOptions {
   readonly limit: number;
   /** In plain words, or names and values; empty: nothing is asked. */
   readonly question: string;
+  /** Names the whole; left out of a footer that has no room for it. */
+  readonly handle?: string | undefined;
 }
 
 /** A text that stands for a longer one. */
@@ -70,11 +72,14 @@ const FOOTER_SHARE = 0.34;
 function* framed(
   name: string,
   text: string,
-  { limit, question }: SummaryOptions,
+  { limit, question, handle }: SummaryOptions,
   make: (budget: number, question: Question) => Work<Body>,
 ): Work<Summary> {
   const originalLength = codePointCount(text);
-  const footer = (shown: string): string => `[summary of ${originalLength} characters of ${name}${shown}]`;
+  const named = handle === undefined ? "" : `; whole: ${handle}`;
+  const fits = limit * FOOTER_SHARE >= `[summary of ${originalLength} characters of ${name}${named}]`.length;
+  const whole = fits ? named : "";
+  const footer = (shown: string): string => `[summary of ${originalLength} characters of ${name}${shown}${whole}]`;
   // The longest `shown` is not known before: room for a usual one is kept, and a longer one is left out.
   const long = footer("").length + 64;
   const room = limit * FOOTER_SHARE >= long ? long : limit * FOOTER_SHARE >= footer("").length ? footer("").length : 1;
