@@ -1,9 +1,9 @@
 import { execFile } from "node:child_process";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import type { Upstream } from "../../../src/core/adapter.ts";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { childrenOf } from "./child-processes.ts";
 import { adapterFor, allGone, call, invoke, isAlive, openTool, type TestFolder, testFolder } from "./fixture.ts";
@@ -47,19 +47,36 @@ test.for([
   expect(await folder.lines("sentinel")).toEqual([]);
 });
 
+const READ_MS = 50_000;
+
+/** The system's clock, and the moment from which a limit of so many milliseconds counts. */
+function clockThatTells(limitMs: number): { readonly clock: Clock; readonly begun: Promise<void> } {
+  const { promise: begun, resolve } = Promise.withResolvers<void>();
+  const after: Clock["after"] = (ms, task) => {
+    if (Math.abs(ms - limitMs) < 1) resolve();
+    return systemClock.after(ms, task);
+  };
+  return { clock: { ...systemClock, after }, begun };
+}
+
 test.for([
   ["read", "sleep 600"],
   ["idle", "echo begun; sleep 600"],
 ])("a deadline that passes says that the time went to `%s`", async ([phase = "", script = ""]) => {
   await using folder = await testFolder();
-  await using tool = await opened(folder, script, "incremental");
+  // The program may be quicker than the word that it was started: with that the limit of reading begins to count.
+  const { clock, begun } = clockThatTells(READ_MS);
+  await using tool = await openTool({
+    folder: folder.path,
+    keys: { command: "sh", args: ["-c", script] },
+    delivery: "incremental",
+    timeouts: { connectMs: 60_000, readMs: READ_MS },
+    clock,
+  });
   const stop = new AbortController();
   const events = invoke(tool, {}, { signal: stop.signal })[Symbol.asyncIterator]();
   const first = events.next();
-  await pidsOf(folder, 1);
-  if (phase === "idle") await first;
-  // The program may be quicker than the word that it was started, which nothing tells of.
-  else await delay(1_000);
+  await (phase === "idle" ? first : begun);
   const ended = phase === "idle" ? events.next() : first;
   stop.abort(new GatewayError("CALL_DEADLINE_EXCEEDED", "time is up", { metadata: { limit: "tool" } }));
   await expect(ended).rejects.toMatchObject({ effect: "unknown", metadata: { limit: "tool", phase } });
