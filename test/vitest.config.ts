@@ -18,8 +18,8 @@ export default defineConfig({
           exclude: ["test/e2e/**", "test/servers/**", "test/soak/**"],
           // No module has state, so test files can share them: half the time.
           isolate: false,
-          testTimeout: 15_000,
-          hookTimeout: 15_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
       {
@@ -27,8 +27,8 @@ export default defineConfig({
           name: "e2e",
           root: ".",
           include: ["test/e2e/**/*.test.ts"],
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 90_000,
+          hookTimeout: 90_000,
         },
       },
       {

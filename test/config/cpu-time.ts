@@ -5,3 +5,11 @@ export function cpuMs(work: () => void): number {
   const { user, system } = process.cpuUsage(start);
   return (user + system) / 1_000;
 }
+
+/** The same of work that is waited for; what else the process does meanwhile counts too. */
+export async function cpuMsOf(work: () => Promise<unknown>): Promise<number> {
+  const start = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1_000;
+}

@@ -59,9 +59,8 @@ test.each(['{"a":{"a":1},"b":[{"a":1},{"a":2}]}', '{"a:b":"\\":c","d":[]}', "[]"
 
 test("a long text is walked in a moment", () => {
   const text = `{"a":"${"x".repeat(2_000_000)}","b":${" ".repeat(2_000_000)}?}`;
-  const started = performance.now();
-  expect(jsonFault(text)?.description).toContain("at character 4000013");
-  expect(performance.now() - started).toBeLessThan(1000);
+  const spent = cpuMs(() => expect(jsonFault(text)?.description).toContain("at character 4000013"));
+  expect(spent).toBeLessThan(2_000);
 });
 
 test("a hundred thousand names, and as many objects, are looked at in a moment", () => {

@@ -9,6 +9,7 @@ import {
   pointerSteps,
   stringifyJson,
 } from "../../src/core/json.ts";
+import { cpuMs } from "../config/cpu-time.ts";
 
 test("a 64-bit integer keeps all its digits from text to text [A-D03]", () => {
   const text = '{"id":871234567890123457,"f":0.1,"list":[9223372036854775807,-9007199254740993]}';
@@ -102,7 +103,5 @@ test("a pointer keeps slashes and tildes of its steps", () => {
 test("a megabyte of JSON is parsed without a stall", () => {
   const rows = Array.from({ length: 10_000 }, (_, i) => ({ id: i, key: `3e5-${i}`, ratio: i / 7, tags: ["a", 'b"c'] }));
   const text = JSON.stringify(rows);
-  const began = performance.now();
-  parseJson(text);
-  expect(performance.now() - began).toBeLessThan(300);
+  expect(cpuMs(() => parseJson(text))).toBeLessThan(1_000);
 });

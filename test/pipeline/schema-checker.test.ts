@@ -3,6 +3,10 @@ import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../src/core/json.ts";
 import { createSchemaChecker } from "../../src/pipeline/schema-checker.ts";
+import { cpuMs } from "../config/cpu-time.ts";
+
+/** Processor time of what would take many seconds, or years, without a bound. */
+const AT_ONCE_MS = 2_500;
 
 const checker = createSchemaChecker({ maxCompiled: 50 });
 
@@ -406,9 +410,8 @@ const TOO_COMPLEX: readonly (readonly [name: string, schema: JsonObject])[] = [
 
 for (const [name, schema] of TOO_COMPLEX) {
   test(`a schema ${name} is too complex, which takes no time to see [X-D05]`, () => {
-    const began = performance.now();
-    expect(checker.problem(schema)).toMatch(/^schema too complex: /);
-    expect(performance.now() - began).toBeLessThan(1_000);
+    const spent = cpuMs(() => expect(checker.problem(schema)).toMatch(/^schema too complex: /));
+    expect(spent).toBeLessThan(AT_ONCE_MS);
   });
 }
 
@@ -425,38 +428,31 @@ test("a schema of 2,000 properties is accepted, compiled and run", () => {
   expect(outcome(schema, { p0: "x", p1999: 1 })).toEqual(["WRONG_TYPE /p1999: expected string, got integer 1"]);
 }, 30_000);
 
-function elapsedMs(work: () => void): number {
-  const { user, system } = process.cpuUsage();
-  work();
-  const after = process.cpuUsage();
-  return (after.user + after.system - user - system) / 1_000;
-}
-
 test("a pattern that would backtrack for years is matched at once [X-D04]", () => {
   const schema = object({ a: { type: "string", pattern: "^(a+)+$" } });
   outcome(schema, { a: "a" });
-  const spent = elapsedMs(() => expect(outcome(schema, { a: `${"a".repeat(31)}!` })[0]).toMatch(/^PATTERN_MISMATCH/));
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome(schema, { a: `${"a".repeat(31)}!` })[0]).toMatch(/^PATTERN_MISMATCH/));
+  expect(spent).toBeLessThan(AT_ONCE_MS);
   expect(outcome(schema, { a: "a".repeat(31) })).toHaveLength(1);
 });
 
 test("text and patterns that take too long together are refused in time [X-D04]", () => {
   const schema = object({ a: { type: "string", pattern: "(a?){500}a{500}" } });
   outcome(schema, { a: "a" });
-  const spent = elapsedMs(() =>
+  const spent = cpuMs(() =>
     expect(outcome(schema, { a: "a".repeat(500) })).toEqual([
       "TOO_LARGE : the arguments take too long to check; send fewer or shorter values",
     ]),
   );
-  expect(spent).toBeLessThan(600);
+  expect(spent).toBeLessThan(AT_ONCE_MS);
 });
 
 test("long text is not run through the expression of a format [X-D04]", () => {
   const schema = object({ a: { type: "string", format: "url" }, b: { type: "string", format: "byte" } });
   outcome(schema, { a: "x" });
   const hostile = `http://${":".repeat(16_384)}`;
-  const spent = elapsedMs(() => expect(outcome(schema, { a: hostile })[0]).toMatch(/^FORMAT \/a: expected a text of/));
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome(schema, { a: hostile })[0]).toMatch(/^FORMAT \/a: expected a text of/));
+  expect(spent).toBeLessThan(AT_ONCE_MS);
   expect(outcome(schema, { b: "QUJD".repeat(100_000) })).toHaveLength(1);
 });
 
@@ -470,8 +466,8 @@ test("alternatives that multiply with the depth of the arguments end in time [X-
   expect(checker.problem(schema)).toBeUndefined();
   const deep = nested(100, (inner) => ({ a: inner }));
   outcome(schema, {});
-  const spent = elapsedMs(() => expect(outcome(schema, deep)[0]).toMatch(/^TOO_LARGE/));
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome(schema, deep)[0]).toMatch(/^TOO_LARGE/));
+  expect(spent).toBeLessThan(AT_ONCE_MS);
 });
 
 test("a long text is held against hundreds of lengths in no time [X-D05]", () => {
@@ -480,8 +476,8 @@ test("a long text is held against hundreds of lengths in no time [X-D05]", () =>
   };
   outcome(schema, {});
   const text = "x".repeat(3_000_000);
-  const spent = elapsedMs(() => expect(outcome(schema, { a: text })[0]).toMatch(/^OUT_OF_RANGE/));
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome(schema, { a: text })[0]).toMatch(/^OUT_OF_RANGE/));
+  expect(spent).toBeLessThan(AT_ONCE_MS);
 });
 
 test("arguments and references that lead too deep together are refused [X-D06]", () => {
@@ -534,8 +530,8 @@ for (const [name, schema, args] of SLOW) {
   test(`${name} ends in time [X-D05]`, () => {
     expect(checker.problem(schema)).toBeUndefined();
     outcome(schema, {});
-    const spent = elapsedMs(() => expect(outcome(schema, args)[0]).toMatch(/^TOO_LARGE/));
-    expect(spent).toBeLessThan(600);
+    const spent = cpuMs(() => expect(outcome(schema, args)[0]).toMatch(/^TOO_LARGE/));
+    expect(spent).toBeLessThan(AT_ONCE_MS);
   }, 30_000);
 }
 
@@ -544,10 +540,8 @@ test("arguments that are too deep or too many are refused in time [X-D06]", () =
   for (let i = 0; i < 5_000; i++) deep = [deep];
   expect(outcome({ type: "object" }, { deep })).toEqual(["TOO_LARGE : nested deeper than 128 levels"]);
   const many = { list: Array.from({ length: 200_000 }, () => 1) };
-  const spent = elapsedMs(() =>
-    expect(outcome({ type: "object" }, many)).toEqual(["TOO_LARGE : more than 20000 values"]),
-  );
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome({ type: "object" }, many)).toEqual(["TOO_LARGE : more than 20000 values"]));
+  expect(spent).toBeLessThan(AT_ONCE_MS);
 });
 
 test("thousands of wrong items give twenty lines and a count", () => {
@@ -573,8 +567,8 @@ test("a long list is held against uniqueItems in linear time", () => {
   const schema = object({ list: { type: "array", uniqueItems: true } });
   const list = Array.from({ length: 6_000 }, (_, i) => ({ i }));
   outcome(schema, { list: [] });
-  const spent = elapsedMs(() => expect(outcome(schema, { list: [...list, { i: 0 }] })[0]).toMatch(/^INVALID/));
-  expect(spent).toBeLessThan(600);
+  const spent = cpuMs(() => expect(outcome(schema, { list: [...list, { i: 0 }] })[0]).toMatch(/^INVALID/));
+  expect(spent).toBeLessThan(1_000);
   expect(outcome(schema, { list: ["1", 1, '"1', "{}", {}] })).toHaveLength(1);
 });
 

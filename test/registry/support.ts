@@ -309,7 +309,7 @@ export function descriptionOf(registry: Registry, name: string): string | undefi
 }
 
 /** Settles as soon as a condition holds, looking at each event of the registry. Fails after `limitMs`. */
-export async function until(registry: Registry, holds: () => boolean, limitMs = 10_000): Promise<void> {
+export async function until(registry: Registry, holds: () => boolean, limitMs = 20_000): Promise<void> {
   if (holds()) return;
   const signal = AbortSignal.timeout(limitMs);
   for await (const _event of registry.watch(registry.list(ANONYMOUS).revision, ANONYMOUS, signal)) {
