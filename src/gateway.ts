@@ -14,7 +14,6 @@ import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
 import type { HandleValues, KeepResult, ResultReader } from "./core/results.ts";
-import type { Redactor } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
@@ -31,6 +30,7 @@ import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
 import { createToolRegistry, type DeniedCall } from "./registry/tool-registry.ts";
+import { redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
@@ -106,11 +106,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const { parse, prepare, builtIn } = declarationReader(options, settings, { steps, checker, results });
   const records = openRecords(options, clock);
-  const compose = composeWith(steps, { redactor, clock, results, watch: watchOf(records) });
+  const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: watchOf(records) });
   const identity = await openIdentity(options, settings, { clock, audit: records });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, denied: deniedTo(records) };
+  const screen = (text: string): string => redactor.text(text);
+  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, screen, denied: deniedTo(records) };
   const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
   const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
@@ -268,20 +269,21 @@ function parseWith(grammar: DeclarationGrammar, settings: LiveSettings, reach: P
 
 /** What a tool's path takes beside its steps. */
 interface ComposeMeans {
-  readonly redactor: Redactor;
+  readonly secrets: Secrets;
   readonly clock: Clock;
   readonly results: KeptResults | undefined;
   readonly watch: CallWatch | undefined;
 }
 
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
-function composeWith(steps: readonly Step[], { redactor, clock, results, watch }: ComposeMeans): ComposeTool {
+function composeWith(steps: readonly Step[], { secrets, clock, results, watch }: ComposeMeans): ComposeTool {
   return ({ policy, stepConfigs, rules }, tool, upstream) => {
     const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
     // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
     const judged = judgeResults(createJudge(tool.name, rules), (call, context) => upstream.invoke(call, context));
     const invoke = pipeline.wrap(judged);
     const readOnly = tool.hints.readOnly === true;
+    const redactor = redactorOfResults(rules.redact, secrets);
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
     const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
     const keepFor = (principal: string): KeepResult | undefined =>

@@ -11,11 +11,11 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
   let code: ExitCode = EXIT.ok;
   let complaint = "";
   // `| head` has read enough: that is no failure, and a gateway goes on without a reader of its log.
-  let onBroken = (error: NodeJS.ErrnoException): void => {
-    if (!isClosedPipe(error)) throw error;
-  };
+  let onBroken = throwUnlessClosed;
   // They stay until the process ends, since a closed pipe may show only after the last write.
-  for (const stream of [host.stdout, host.stderr]) stream.on("error", (error) => onBroken(error));
+  for (const stream of [host.stdout, host.stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => onBroken(error));
+  }
   const program = createProgram({
     version: host.version,
     env: host.surroundings.env,
@@ -46,6 +46,10 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
     return EXIT.usage;
   }
   return code;
+}
+
+function throwUnlessClosed(error: NodeJS.ErrnoException): void {
+  if (!isClosedPipe(error)) throw error;
 }
 
 function isClosedPipe({ code }: NodeJS.ErrnoException): boolean {

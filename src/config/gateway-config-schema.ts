@@ -1,6 +1,5 @@
 import type { JsonObject } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
-import { TRUNCATIONS } from "../core/shaper.ts";
 import { ACCESS_SETTINGS } from "./access-settings.ts";
 import { EGRESS_SETTINGS } from "./egress-settings.ts";
 import { FAULT_RULE_SCHEMA } from "./fault-schema.ts";
@@ -9,6 +8,7 @@ import { GROUP_SECTIONS, GROUP_SETTINGS, POLICY_SECTIONS, POLICY_SETTINGS, type 
 import { RATE_PER, rateBurst, rateRequests } from "./rate-limit.ts";
 import { RECORD_SETTINGS } from "./record-settings.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
+import { RESULT_SETTINGS } from "./result-settings.ts";
 import { RESULTS_SETTINGS } from "./results-settings.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
@@ -78,21 +78,7 @@ export const SETTINGS = {
   ...policyDefaults(),
   "defaults.allowed_roles": ACCESS_SETTINGS.allowed_roles,
   "defaults.allowed_subjects": ACCESS_SETTINGS.allowed_subjects,
-  "defaults.result.max_length": {
-    schema: {
-      type: "integer",
-      minimum: 1,
-      maximum: 1_000_000,
-      description: "For tools that do not set `result.max_length`, in characters; built in: 700000.",
-    },
-  },
-  "defaults.result.truncation": {
-    schema: {
-      enum: TRUNCATIONS,
-      description:
-        "What is kept of a result that is too long, for conclusive tools that do not set `result.truncation`; built in: head.",
-    },
-  },
+  ...RESULT_SETTINGS,
   "defaults.pool.max_connections": count(
     [1, 65_535],
     "Most connections open to one scheme, host and port at a time, for tools that do not set `pool.max_connections`; built in: 1024.",
@@ -300,6 +286,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   defaults: "Stand in where a declaration is silent.",
   "defaults.timeout": "Time limits of one call.",
   "defaults.result": "How results are shaped.",
+  "defaults.result.redact": "What is masked in results besides the gateway's own secrets.",
   "defaults.pool": "Limits of the connections to the upstreams of one scheme, host and port.",
   rate_limit: "Most calls of each caller in a time, whatever the tool; without authentication all callers are one.",
   registration: "What tools registered over the wire may do.",

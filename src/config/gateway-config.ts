@@ -8,7 +8,6 @@ import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
-import { type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
@@ -29,6 +28,7 @@ import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
 import { readSettings, settingKeys } from "./read-settings.ts";
 import { type RecordSettings, readRecords } from "./record-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
+import { type ResultDefaults, readResultDefaults, resultIssues } from "./result-settings.ts";
 import { type ResultsSettings, readResults } from "./results-settings.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
@@ -71,7 +71,7 @@ export interface GatewayConfig {
       readonly idleMs?: number;
       readonly totalMs?: number;
     };
-    readonly result: { readonly maxLength?: number; readonly truncation?: ResultRules["truncation"] };
+    readonly result: ResultDefaults;
     /** By dotted key, durations in milliseconds; what the file does not set is absent. */
     readonly policies: ReadonlyMap<PolicyKey | AccessKey, JsonValue>;
     /** Connections to one origin; kept open for later calls for 4 s where the file does not say. */
@@ -183,7 +183,7 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   const identity = readIdentity(settings.values, source.folder, settings.issues);
   const egress = readEgressSettings(settings.values, settings.issues);
-  settings.issues.push(...tlsIssues(settings.values, listen));
+  settings.issues.push(...tlsIssues(settings.values, listen), ...resultIssues(settings.values));
   const exposed = "problem" in listen ? undefined : exposureProblem(listen, identity);
   if (exposed !== undefined) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${exposed}` });
   if ("problem" in listen || settings.issues.length > 0) return refused(document, settings.issues);
@@ -311,11 +311,6 @@ function reachOf(word: string): PrivateReach {
   return word === "none" || word === "all" ? word : "loopback";
 }
 
-function truncationOf(value: JsonValue | undefined): GatewayConfig["defaults"]["result"] {
-  const truncation = TRUNCATIONS.find((mode) => mode === value);
-  return truncation === undefined ? {} : { truncation };
-}
-
 /** Stand in where a declaration is silent; what the file does not set is absent. */
 function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
   const given = <N extends string>(name: N, key: SettingKey): { readonly [K in N]?: number } => {
@@ -329,10 +324,7 @@ function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
       ...given("idleMs", "defaults.timeout.idle"),
       ...given("totalMs", "defaults.timeout.total"),
     },
-    result: {
-      ...given("maxLength", "defaults.result.max_length"),
-      ...truncationOf(values.get("defaults.result.truncation")),
-    },
+    result: readResultDefaults(values),
     policies: new Map(
       settingKeys<PolicyKey | AccessKey>({ ...POLICY_SETTINGS, ...ACCESS_SETTINGS }).flatMap((key) => {
         const value = values.get(`defaults.${key}`);

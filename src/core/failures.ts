@@ -37,6 +37,8 @@ export const NOTICE_REASONS = {
     "The server asked for input while several of its calls ran, and did not say for which: it was told no. Call the tool again while no other call of the server runs, if the result wants for an answer.",
   RESULT_NOT_KEPT:
     "The result was too long and could not be kept for reading on: there is no room, or the disk refuses. What stands here is all there is of it.",
+  MASKED:
+    "Something in the result was a secret of the gateway's, had the shape of a credential, or is not to be shown by a rule of the tool's (`result.redact`): it stands as `***`.",
 } as const satisfies Readonly<Record<string, string>>;
 
 /** Stable word for a notice. */

@@ -36,6 +36,18 @@ export interface ResultRules {
   readonly truncation: TruncationMode | "error";
   /** Whether the whole of an over-long result may be kept for reading on. Absent: it may. */
   readonly handle?: boolean | undefined;
+  /** What is masked besides the values of secrets. Absent: what has the shape of a credential. */
+  readonly redact?: RedactRules | undefined;
+}
+
+/** What is masked of a result, besides the values of the gateway's secrets, which always are. */
+export interface RedactRules {
+  /** Whatever has the shape of a well-known credential. */
+  readonly tokens: boolean;
+  /** Values of these fields of JSON, at any depth; names in a row are joined by dots. */
+  readonly fields: readonly string[];
+  /** What matches one of these regular expressions. */
+  readonly patterns: readonly string[];
 }
 
 /** Which fields a result has. Names are dotted; lists are gone through. */

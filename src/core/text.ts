@@ -35,6 +35,23 @@ export function tailIndex(text: string, count: number): number {
   return index;
 }
 
+/** The text, or its first code points and `…`, which tells a redactor that what stands before it may be cut. */
+export function textBeginning(text: string, count: number): string {
+  const end = headIndex(text, count);
+  return end === text.length ? text : `${text.slice(0, end)}…`;
+}
+
+/** Longest part of a word that the end of a text leaves out. */
+const MAX_HALF_WORD = 256;
+
+/** The text, or `…` and its last code points without half a word before them, which may be half a secret. */
+export function textEnd(text: string, count: number): string {
+  const start = tailIndex(text, count);
+  if (start === 0) return text;
+  const space = text.slice(start - 1, start + MAX_HALF_WORD).search(/\s/);
+  return `…${text.slice(space === -1 ? start : start + space)}`;
+}
+
 function isHigh(text: string, index: number): boolean {
   const unit = text.charCodeAt(index);
   return unit >= 0xd800 && unit <= 0xdbff;

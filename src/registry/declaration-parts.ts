@@ -53,6 +53,7 @@ export function readCommon(document: SourceDocument, kind: ToolKind, options: Pa
     delivery: tool.delivery,
     defaultMaxLength: defaults.maxLength,
     defaultTruncation: defaults.truncation,
+    defaultRedact: defaults.redact,
   });
   const timeouts = grammar.standards.timeouts(ownObject(keys, "timeout"), tool, defaults);
   const policies = grammar.standards.policies(keys, defaults);

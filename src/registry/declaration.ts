@@ -97,6 +97,8 @@ export interface DeclarationDefaults {
   readonly totalMs?: number;
   readonly maxLength?: number;
   readonly truncation?: ResultRules["truncation"];
+  /** What is masked in results of all tools. */
+  readonly redact?: ResultRules["redact"];
   /** Most bytes of one conclusive answer. */
   readonly maxResponseBytes: number;
   /** Connections to one origin. */

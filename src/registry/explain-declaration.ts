@@ -132,9 +132,7 @@ function adapterOrigin(key: string, place: OriginParts): string {
 
 function resultOrigin(key: string, place: OriginParts): string {
   const declared = declaredOrigin(key, place);
-  const { maxLength, truncation } = place.defaults;
-  const preset = key === "result.max_length" ? maxLength : key === "result.truncation" ? truncation : undefined;
-  return declared === "default" && preset !== undefined ? gatewayOrigin(`defaults.${key}`, place) : declared;
+  return declared === "default" ? gatewayOrigin(`defaults.${key}`, place) : declared;
 }
 
 function gatewayOrigin(key: string | undefined, { origins }: OriginParts): string {

@@ -43,8 +43,13 @@ export function settleOverrides(
     inherited,
   );
   const delivery = ownValue(keys, "delivery") === "incremental" ? "incremental" : "conclusive";
-  const { maxLength: defaultMaxLength, truncation: defaultTruncation } = defaults;
-  const result = parseResultRules(ownObject(keys, "result"), { delivery, defaultMaxLength, defaultTruncation });
+  const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
+  const result = parseResultRules(ownObject(keys, "result"), {
+    delivery,
+    defaultMaxLength,
+    defaultTruncation,
+    defaultRedact,
+  });
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, { delivery, kind: "mcp" }, defaults);
   const policies = resolvePolicies(keys, defaults);
   return {

@@ -64,6 +64,8 @@ export interface RegistryDeps {
   readonly tellsDenied?: () => boolean;
   /** Hears of calls of what is not there for their caller. */
   readonly denied?: (call: DeniedCall) => void;
+  /** Makes a text of an upstream's (why it is down, what it says of its tools) fit to be shown. Default: as it came. */
+  readonly screen?: (text: string) => string;
 }
 
 /** The tools of the gateway, from the watched folder and from registrations. */

@@ -7,6 +7,7 @@ import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { Declaration } from "./declaration.ts";
 import type { RemoteDeclaration } from "./expand-offer.ts";
 import { type ComposeTool, OpenTool, type OpenToolDeps, type StandingStep } from "./open-tool.ts";
+import { ScreenedUpstream } from "./screened-upstream.ts";
 
 /** Longest an adapter may take to open an upstream; it must not wait for a remote side, so this is never near. */
 const OPEN_LIMIT_MS = 10_000;
@@ -18,6 +19,8 @@ export interface UpstreamsDeps {
   readonly secrets: SecretSource;
   readonly compose: ComposeTool;
   readonly steps?: readonly StandingStep[];
+  /** Makes a text of an upstream's fit to be shown. Default: it is as it came. */
+  readonly screen?: (text: string) => string;
 }
 
 /** All upstreams that are open, those of replaced versions included. */
@@ -53,7 +56,9 @@ export class Upstreams implements AsyncDisposable {
     try {
       const upstream = await raceSignal(opening, limit.signal);
       limit.signal.throwIfAborted();
-      const opened = new OpenTool(declaration, upstream, this.#openDeps);
+      const { screen } = this.#deps;
+      const screened = screen === undefined ? upstream : new ScreenedUpstream(upstream, screen);
+      const opened = new OpenTool(declaration, screened, this.#openDeps);
       this.#open.add(opened);
       link.opened = opened;
       return opened;

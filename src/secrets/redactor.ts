@@ -1,22 +1,19 @@
 import type { RedactionStream, Redactor } from "../core/secrets.ts";
 import { FormMatcher } from "./form-matcher.ts";
+import { MaskedText } from "./masked-text.ts";
 import { secretForms } from "./secret-forms.ts";
 import type { SecretMemory } from "./secret-memory.ts";
 
-const MASK = "***";
+/** Stands where a text was cut. */
+const ELLIPSIS = "…".charCodeAt(0);
 
-/** A stretch of text to mask. */
-interface Span {
-  readonly start: number;
-  readonly end: number;
-  /** Its mask was let go already, with the beginning of it. */
-  readonly shown: boolean;
-}
+/** Least beginning of a secret that is masked where a text was cut; where it just ends, it has to be half of it, too. */
+const MIN_BEGINNING = 8;
 
 /**
- * A redactor of the values in a memory, also of those that are added later. Masks each value as it is, in upper and
- * lower case, and in URL, JSON and base64 form; values shorter than 6 characters only where they stand as a word of
- * their own. Takes time in proportion to the text.
+ * A redactor of the values in a memory, also of those that are added later. Masks each value as it is and encoded, in
+ * any case of its letters; values shorter than 6 characters only where they stand as a word of their own. Where a text
+ * was cut, as `…` says, or ends, the beginning of a secret is masked too. Takes time in proportion to the text.
  */
 export function createRedactor(memory: SecretMemory): Redactor {
   let matcher = new FormMatcher([]);
@@ -32,7 +29,8 @@ export function createRedactor(memory: SecretMemory): Redactor {
 
   return {
     text(value) {
-      if (current().empty) return value;
+      const forms = current();
+      if (forms.empty || forms.nextStart(value, 0) === value.length) return value;
       const scan = new Scan(current);
       return scan.push(value) + scan.end();
     },
@@ -42,14 +40,11 @@ export function createRedactor(memory: SecretMemory): Redactor {
 
 class Scan implements RedactionStream {
   readonly #current: () => FormMatcher;
+  readonly #text = new MaskedText();
   #matcher: FormMatcher;
   #state = 0;
-  /** Text that was not let go. */
-  #held = "";
-  /** How much of it the matcher has seen. */
+  /** How much of the held text the matcher has seen. */
   #seen = 0;
-  /** Where to mask, in order, apart from each other. */
-  #spans: Span[] = [];
   /** A whole-word match that counts unless a letter or digit follows. */
   #word: { readonly start: number; readonly end: number } | undefined;
   /** The code unit before the held text. */
@@ -63,20 +58,17 @@ class Scan implements RedactionStream {
   push(piece: string): string {
     const matcher = this.#current();
     if (matcher !== this.#matcher) this.#restart(matcher);
-    if (matcher.empty) {
-      const all = this.#held + piece;
-      this.#held = "";
-      return all;
-    }
-    this.#held += piece;
+    this.#text.append(piece);
+    if (matcher.empty) return this.#release(this.#text.held.length);
     this.#search();
-    const open = this.#held.length - matcher.openLength(this.#state);
+    const open = this.#text.held.length - matcher.openLength(this.#state);
     return this.#release(this.#word === undefined ? open : Math.min(open, this.#word.start));
   }
 
   end(): string {
-    if (this.#word !== undefined) this.#cover(this.#word.start, this.#word.end);
-    const rest = this.#release(this.#held.length);
+    if (this.#word !== undefined) this.#text.cover(this.#word.start, this.#word.end);
+    this.#coverBeginning(this.#state, this.#text.held.length, false);
+    const rest = this.#release(this.#text.held.length);
     this.#restart(this.#current());
     this.#before = "";
     return rest;
@@ -91,14 +83,15 @@ class Scan implements RedactionStream {
   }
 
   #search(): void {
-    const text = this.#held;
+    const text = this.#text.held;
     const matcher = this.#matcher;
     let state = this.#state;
     for (let i = this.#seen; i < text.length; i++) {
       if (this.#word !== undefined) this.#settleWord(text, i);
       if (state === 0) i = matcher.nextStart(text, i);
       if (i === text.length) break;
-      state = matcher.step(state, text.charCodeAt(i));
+      if (text.charCodeAt(i) === ELLIPSIS) this.#coverBeginning(state, i, true);
+      state = matcher.settle(matcher.step(state, text.charCodeAt(i)), text, i + 1);
       if (state !== 0 && matcher.ends(state)) this.#note(state, i + 1);
     }
     this.#state = state;
@@ -109,12 +102,18 @@ class Scan implements RedactionStream {
     for (const { length, wholeWord } of this.#matcher.endings(state)) {
       const start = end - length;
       if (!wholeWord) {
-        this.#cover(start, end);
+        this.#text.cover(start, end);
         return;
       }
-      const before = start === 0 ? this.#before : (this.#held[start - 1] ?? "");
+      const before = start === 0 ? this.#before : (this.#text.held[start - 1] ?? "");
       if (this.#word === undefined && !isWordCharacter(before)) this.#word = { start, end };
     }
+  }
+
+  /** The text ends before a place, or was cut there: what is the beginning of a secret does not stay. */
+  #coverBeginning(state: number, end: number, cut: boolean): void {
+    const { length, of } = this.#matcher.progress(state);
+    if (length >= MIN_BEGINNING && (cut || length * 2 >= of)) this.#text.cover(Math.max(0, end - length), end);
   }
 
   /** The character after a whole-word match is known now. */
@@ -122,42 +121,14 @@ class Scan implements RedactionStream {
     const word = this.#word;
     if (word === undefined || word.end !== at) return;
     this.#word = undefined;
-    if (!isWordCharacter(text[at] ?? "")) this.#cover(word.start, word.end);
+    if (!isWordCharacter(text[at] ?? "")) this.#text.cover(word.start, word.end);
   }
 
-  #cover(start: number, end: number): void {
-    let from = start;
-    let shown = false;
-    for (let last = this.#spans.at(-1); last !== undefined && last.end > from; last = this.#spans.at(-1)) {
-      from = Math.min(from, last.start);
-      shown = last.shown;
-      this.#spans.pop();
-    }
-    this.#spans.push({ start: from, end, shown });
-  }
-
-  /** Lets go of the text before `limit`, masked; a span that reaches over it shows its mask now. */
   #release(limit: number): string {
-    const text = this.#held;
-    const rest: Span[] = [];
-    let out = "";
-    let from = 0;
-    for (const span of this.#spans) {
-      if (span.start >= limit) {
-        rest.push({ ...span, start: span.start - limit, end: span.end - limit });
-        continue;
-      }
-      out += text.slice(from, span.start) + (span.shown ? "" : MASK);
-      from = Math.min(span.end, limit);
-      if (span.end > limit) rest.push({ start: 0, end: span.end - limit, shown: true });
-    }
-    out += text.slice(from, limit);
-    this.#spans = rest;
-    if (limit > 0) this.#before = text[limit - 1] ?? "";
-    this.#held = text.slice(limit);
+    if (limit > 0) this.#before = this.#text.held[limit - 1] ?? "";
     this.#seen = Math.max(0, this.#seen - limit);
     if (this.#word !== undefined) this.#word = { start: this.#word.start - limit, end: this.#word.end - limit };
-    return out;
+    return this.#text.release(limit);
   }
 }
 

@@ -1,15 +1,15 @@
-import type { RedactionStream, Redactor } from "../core/secrets.ts";
-import { codePointCount, headIndex, wellFormed } from "../core/text.ts";
+import type { RedactionStream } from "../core/secrets.ts";
+import { codePointCount, headIndex } from "../core/text.ts";
 
-/** Text that comes in pieces: redacted, and ended at a number of code points. */
+/** Text that comes in pieces: cleaned, and ended at a number of code points. */
 export class DeltaText {
-  readonly #secrets: RedactionStream;
+  readonly #clean: RedactionStream;
   readonly #limit: number;
   #length = 0;
   #cut = false;
 
-  constructor(redactor: Redactor, limit: number) {
-    this.#secrets = redactor.stream();
+  constructor(clean: RedactionStream, limit: number) {
+    this.#clean = clean;
     this.#limit = limit;
   }
 
@@ -30,12 +30,12 @@ export class DeltaText {
 
   /** What can go out now. */
   push(piece: string): string {
-    return this.#within(this.#secrets.push(wellFormed(piece)));
+    return this.#within(this.#clean.push(piece));
   }
 
   /** What was kept back as the possible beginning of a secret. */
   end(): string {
-    return this.#within(this.#secrets.end());
+    return this.#within(this.#clean.end());
   }
 
   #within(text: string): string {

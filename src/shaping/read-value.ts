@@ -53,7 +53,8 @@ function onlyString(value: JsonValue): string | undefined {
   return typeof only === "string" ? only : undefined;
 }
 
-function jsonIn(text: string): JsonValue | undefined {
+/** The JSON that a text is; `undefined`: it is none. */
+export function jsonIn(text: string): JsonValue | undefined {
   try {
     return parseJson(text);
   } catch (error) {

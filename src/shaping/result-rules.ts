@@ -1,8 +1,9 @@
 import type { ConfigIssue } from "../core/adapter.ts";
 import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../core/json.ts";
-import { type FieldRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
+import { type FieldRules, type RedactRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { Delivery } from "../core/tool.ts";
 import { parseFieldPath } from "./field-path.ts";
+import { REDACT_SCHEMA, readRedact, redactIssues, redactLines } from "./redact-rules.ts";
 import { parseResultTemplate } from "./result-template.ts";
 
 /** Limit of a conclusive result where neither the declaration nor gateway.yaml sets one, in code points. */
@@ -115,6 +116,7 @@ export const RESULT_SCHEMA: JsonObject = {
       description:
         "Whether the whole of a result that is too long is kept for reading on, where gateway.yaml says `results.keep`; not for incremental tools.",
     },
+    redact: REDACT_SCHEMA,
     omit: notSupported("Fields to leave out."),
     select: notSupported("Expression that picks the result."),
   },
@@ -127,6 +129,8 @@ export interface ResultRulesContext {
   readonly defaultMaxLength?: number | undefined;
   /** `result.truncation` of gateway.yaml's defaults, for conclusive tools; absent: `head`. */
   readonly defaultTruncation?: ResultRules["truncation"] | undefined;
+  /** `result.redact` of gateway.yaml's defaults; absent: the shapes of credentials alone. */
+  readonly defaultRedact?: RedactRules | undefined;
 }
 
 /** Rules of a tool with where they come from. */
@@ -157,8 +161,10 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     template: get("template") as string | undefined,
     maxTokens: get("max_tokens") as number | undefined,
     handle: get("handle") as boolean | undefined,
+    redact: readRedact(get("redact"), context.defaultRedact),
   };
-  return { rules, issues: issuesOf(rules, get, context.delivery), explain: () => explain(rules, get) };
+  const issues = [...issuesOf(rules, get, context.delivery), ...redactIssues(get("redact"), rules, context.delivery)];
+  return { rules, issues, explain: () => explain(rules, get) };
 }
 
 type Get = (key: string) => JsonValue | undefined;
@@ -227,6 +233,7 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("data_field", rules.dataField ?? "none: the whole answer"),
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
+    ...redactLines(rules.redact, get("redact")),
     ...["loose", "error_field", "fields", "template", "max_tokens", "handle"].flatMap((key) => {
       const value = get(key);
       return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];

@@ -10,11 +10,13 @@ import { questionOf } from "./call-question.ts";
 import { DeltaText } from "./delta-text.ts";
 import { createExtract } from "./extract.ts";
 import { createOneOfBoth } from "./read-value.ts";
+import { redactError } from "./redact-error.ts";
 import { redactExchange } from "./redact-exchange.ts";
 import { fillTemplate, parseResultTemplate } from "./result-template.ts";
-import { EMPTY, type ResultLimits, shapeResult, tooLong } from "./shape-result.ts";
+import { EMPTY, type ResultLimits, shapeResult, tooLong, withNotices } from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
+import { TextCleaner } from "./text-cleaner.ts";
 
 /** Most code points of a final result, whatever the limit of a stream is. */
 const MAX_FINAL_LENGTH = 1_000_000;
@@ -65,7 +67,8 @@ async function* shapeEvents(
   settle: Judge,
 ): AsyncGenerator<ToolEvent, void, undefined> {
   const limit = Math.min(parts.rules.maxLength, call.maxLength ?? Number.POSITIVE_INFINITY);
-  const deltas = new DeltaText(parts.redactor, limit);
+  const cleaner = cleanerOf(parts);
+  const deltas = new DeltaText(cleaner.stream(), limit);
   let streamed = false;
   let effect: Effect = parts.readOnly === true ? "none" : "unknown";
   try {
@@ -79,17 +82,21 @@ async function* shapeEvents(
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts, keep });
+        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts, cleaner, keep });
         return;
       } else yield redactEvent(event, parts.redactor);
     }
   } catch (thrown) {
-    if (thrown instanceof GatewayError) throw thrown;
+    if (thrown instanceof GatewayError) throw redactError(thrown, parts.redactor);
     const metadata = { tool: parts.tool };
     throw new GatewayError("INTERNAL", "internal error", { effect, metadata, cause: thrown });
   }
   // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
-  if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit), effect, attempts: 1 };
+  if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit, cleaner), effect, attempts: 1 };
+}
+
+function cleanerOf({ redactor, rules }: ResultShaperParts): TextCleaner {
+  return new TextCleaner(redactor, rules.redact !== undefined && rules.redact.patterns.length > 0);
 }
 
 /** What there is when a result comes. */
@@ -99,6 +106,7 @@ interface ToBeCompleted {
   readonly deltas: DeltaText;
   readonly parts: ResultShaperParts;
   readonly keep: KeepResult | undefined;
+  readonly cleaner: TextCleaner;
 }
 
 async function completedOf(
@@ -106,11 +114,11 @@ async function completedOf(
   attempts: number | undefined,
   of: ToBeCompleted,
 ): Promise<ToolEvent> {
-  const { call, limit, deltas, parts } = of;
+  const { call, limit, deltas, parts, cleaner } = of;
   const limits = limitsOf(parts, call, deltas);
   const shape = (keep: KeepResult | undefined): Promise<ToolResult> =>
-    finishUnhurried(shapeResult(settled, limits, { ...parts, keep }));
-  const result = deltas.cut ? endOfStream(parts, limit) : await shapeKeeping(shape, of.keep);
+    finishUnhurried(shapeResult(settled, limits, { tool: parts.tool, cleaner, keep }));
+  const result = deltas.cut ? endOfStream(parts, limit, cleaner) : await shapeKeeping(shape, of.keep);
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
 }
 
@@ -139,9 +147,9 @@ function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {
   if (text !== "") yield { type: "delta", index: 0, text };
 }
 
-function endOfStream({ tool, rules }: ResultShaperParts, limit: number): ToolResult {
+function endOfStream({ tool, rules }: ResultShaperParts, limit: number, cleaner: TextCleaner): ToolResult {
   if (rules.truncation === "error") return { ...EMPTY, failure: tooLong(tool, `${limit} characters`) };
-  return { ...EMPTY, truncation: { originalLength: undefined, mode: "head" } };
+  return withNotices({ ...EMPTY, truncation: { originalLength: undefined, mode: "head" } }, cleaner.notices());
 }
 
 function limitsOf({ rules }: ResultShaperParts, call: ToolCall, deltas: DeltaText): ResultLimits {

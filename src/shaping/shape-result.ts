@@ -11,13 +11,14 @@ import type {
 import type { NeededInput } from "../core/input-request.ts";
 import type { JsonValue } from "../core/json.ts";
 import { KEPT_JSON, type KeepResult } from "../core/results.ts";
-import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules } from "../core/shaper.ts";
-import { codePointCount, oneLine, wellFormed } from "../core/text.ts";
+import { codePointCount, oneLine } from "../core/text.ts";
+import { cleanBlob } from "./clean-blob.ts";
 import { cleanJson } from "./clean-json.ts";
 import { type Shortened, shorten } from "./shorten.ts";
 import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
 import type { Work } from "./summary/work.ts";
+import type { TextCleaner } from "./text-cleaner.ts";
 import { mediaTypeOf } from "./text-media-type.ts";
 import { charactersOfTokens } from "./tokens.ts";
 
@@ -56,7 +57,7 @@ export interface ResultLimits {
 /** What shaping needs of a tool. */
 export interface ShapeParts {
   readonly tool: string;
-  readonly redactor: Redactor;
+  readonly cleaner: TextCleaner;
   /** Keeps the whole of what is cut. Absent: nothing is kept. */
   readonly keep?: KeepResult | undefined;
 }
@@ -83,36 +84,41 @@ export function tooLong(tool: string, limit: string): ToolFailure {
 export function* shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
   const shaped = yield* shapeBody(result, limits, parts);
   const { notices = [] } = result;
-  return notices.length === 0 ? shaped : { ...shaped, notices: shapeNotices(notices, parts) };
+  return withNotices(shaped, [...shapeNotices(notices, parts), ...parts.cleaner.notices()]);
+}
+
+/** The result with these notices and no others. */
+export function withNotices(result: ToolResult, notices: readonly ResultNotice[]): ToolResult {
+  return notices.length === 0 ? result : { ...result, notices };
 }
 
 function* shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
   const { failure, value, needsInput } = result;
   if (failure !== undefined) return yield* shapeFailure(result, failure, limits, parts);
   if (needsInput !== undefined) return shapeNeededInput(needsInput, parts);
-  const content = result.content.map((part) => cleanPart(part, parts.redactor));
+  const content = result.content.map((part) => cleanPart(part, parts.cleaner));
   if (value === undefined) return yield* bounded(content, limits, parts);
   if (typeof value === "string")
-    return yield* bounded([cleanPart({ type: "text", text: value }, parts.redactor), ...content], limits, parts);
+    return yield* bounded([cleanPart({ type: "text", text: value }, parts.cleaner), ...content], limits, parts);
   return yield* shapeJson(value, content, limits, parts);
 }
 
 /** What a tool asks is for the caller's runtime and not for a model, so the limits of a result do not hold for it. */
 function shapeNeededInput(
   { requests, state, expiresInMs = 0 }: NeededInput,
-  { tool, redactor }: ShapeParts,
+  { tool, cleaner }: ShapeParts,
 ): ToolResult {
   const asked = [...requests].map(([id, request]): [string, JsonValue] => [id, { ...request }]);
-  const { text: requestsJson } = cleanJson(Object.fromEntries(asked), redactor);
+  const { text: requestsJson } = cleanJson(Object.fromEntries(asked), cleaner);
   if (requestsJson.length > MAX_REQUESTS_LENGTH) {
     return { ...EMPTY, failure: tooLong(tool, `${MAX_REQUESTS_LENGTH} characters of what it asks for`) };
   }
   return { ...EMPTY, needsInput: { state, requestsJson, expiresInMs } };
 }
 
-function shapeNotices(notices: readonly ResultNotice[], { redactor }: ShapeParts): ResultNotice[] {
+function shapeNotices(notices: readonly ResultNotice[], { cleaner }: ShapeParts): ResultNotice[] {
   return notices.slice(0, MAX_NOTICES).map(({ reason, message }) => {
-    const clean = redactor.text(oneLine(wellFormed(message)));
+    const clean = cleaner.text(oneLine(message));
     return { reason, message: shorten(clean, MAX_NOTICE_LENGTH, "head")?.text ?? clean };
   });
 }
@@ -123,7 +129,7 @@ function* shapeJson(
   limits: ResultLimits,
   parts: ShapeParts,
 ): Work<ToolResult> {
-  const { text: json, value: clean } = cleanJson(value, parts.redactor);
+  const { text: json, value: clean } = cleanJson(value, parts.cleaner);
   const texts = others.flatMap((part) => (part.type === "text" ? [part.text] : []));
   const all = [json, ...texts].join("\n");
   if (!isLonger(all, roomFor(all, limits))) {
@@ -152,13 +158,13 @@ function* shapeFailure(
     { limit: room, room, mode: "head", maxTokens: undefined, question: "" },
     parts,
   );
-  const message = parts.redactor.text(wellFormed(failure.message));
+  const message = parts.cleaner.text(failure.message);
   const cut = shorten(message, MAX_MESSAGE_LENGTH, "head");
   return { ...shaped, failure: { ...failure, message: cut?.text ?? message } };
 }
 
-function cleanPart(part: ContentPart, redactor: Redactor): ContentPart {
-  const clean = (text: string): string => redactor.text(wellFormed(text));
+function cleanPart(part: ContentPart, cleaner: TextCleaner): ContentPart {
+  const clean = (text: string): string => cleaner.text(text);
   const facts = cleanFacts(part, clean);
   switch (part.type) {
     case "text":
@@ -166,7 +172,7 @@ function cleanPart(part: ContentPart, redactor: Redactor): ContentPart {
     case "link":
       return cleanLink(part, facts, clean);
     case "blob":
-      return { ...part, ...facts };
+      return { ...part, ...facts, mimeType: clean(part.mimeType), data: cleanBlob(part.data, part.mimeType, cleaner) };
   }
 }
 

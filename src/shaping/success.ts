@@ -2,9 +2,10 @@ import type { Invoke, ToolFailure, UpstreamEvent, UpstreamResult } from "../core
 import type { Effect } from "../core/effect.ts";
 import { isJsonObject, type JsonObject, type JsonValue, jsonEqual, ownValue, stringifyJson } from "../core/json.ts";
 import type { ResultRules } from "../core/shaper.ts";
-import { wellFormed } from "../core/text.ts";
+import { textBeginning, wellFormed } from "../core/text.ts";
 import { type FieldFound, type FieldPath, followPath, parseFieldPath } from "./field-path.ts";
 import { createJsonOfText } from "./read-value.ts";
+import { createRedactFields } from "./redact-fields.ts";
 
 /** Judges a result that the upstream gave as a success: the same one, or the failure it is. */
 export type Judge = (result: UpstreamResult) => UpstreamResult;
@@ -25,7 +26,10 @@ const MAX_NAMES = 10;
  */
 export function createJudge(tool: string, rules: ResultRules): Judge {
   const path = rules.successField === undefined ? undefined : parseFieldPath(rules.successField);
-  const read = createJsonOfText(rules);
+  const readJson = createJsonOfText(rules);
+  // Before anything looks into the answer, so that what is not to be shown is in no message and no step either.
+  const redactFields = createRedactFields(rules.redact?.fields ?? []);
+  const read: Judge = (result) => redactFields(readJson(result));
   const errorPath = rules.errorField === undefined ? undefined : parseFieldPath(rules.errorField);
   if (path === undefined) return errorPath === undefined ? read : createErrorJudge(tool, errorPath, read);
   const dataPath = rules.dataField === undefined ? undefined : parseFieldPath(rules.dataField);
@@ -79,7 +83,7 @@ function wordsAt(answer: JsonValue, path: FieldPath | undefined): string {
   if (got?.found !== true) return "";
   const { value } = got;
   const words = typeof value === "string" ? value : isJsonObject(value) ? wordsIn(value, undefined) : undefined;
-  return words === undefined ? "" : wellFormed(words.replace(/\s+/g, " ").trim().slice(0, MAX_WORDS));
+  return words === undefined ? "" : shortWords(words, MAX_WORDS);
 }
 
 /** 204 and 205 are successes that by definition have no body to look into. Source: RFC 9110, 15.3.5 and 15.3.6. */
@@ -137,7 +141,7 @@ function describe({ at, value }: { readonly at: string; readonly value: JsonValu
   if (Array.isArray(value)) return `${what} is a list of ${value.length}`;
   if (!isJsonObject(value)) return `${what} is a ${typeof value === "bigint" ? "number" : typeof value}`;
   const names = Object.keys(value);
-  const shown = names.slice(0, MAX_NAMES).map((name) => wellFormed(name.slice(0, 40)));
+  const shown = names.slice(0, MAX_NAMES).map((name) => shortWords(name, 40));
   const more = names.length > MAX_NAMES ? `, … (${names.length} in all)` : "";
   return names.length === 0 ? `${what} has no fields` : `${what} has ${shown.join(", ")}${more}`;
 }
@@ -147,9 +151,15 @@ function wordsOf(answer: JsonValue, path: FieldPath): string {
   const beside = followPath(answer, { text: path.text, steps: path.steps.slice(0, -1) });
   for (const place of [beside.found ? beside.value : null, answer]) {
     const words = isJsonObject(place) ? wordsIn(place, path.steps.at(-1)) : undefined;
-    if (words !== undefined) return wellFormed(words.replace(/\s+/g, " ").trim().slice(0, MAX_WORDS));
+    if (words !== undefined) return shortWords(words, MAX_WORDS);
   }
   return "";
+}
+
+/** On one line, with `…` where they were cut: a redactor has to know that a secret may have been cut with them. */
+function shortWords(words: string, max: number): string {
+  const line = words.replace(/\s+/g, " ").trim();
+  return wellFormed(textBeginning(line, max));
 }
 
 function wordsIn(object: JsonObject, except: string | number | undefined): string | undefined {
@@ -163,6 +173,6 @@ function wordsIn(object: JsonObject, except: string | number | undefined): strin
 
 function brief(value: JsonValue): string {
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
-  const text = stringifyJson(typeof value === "string" ? value.slice(0, 60) : value);
+  const text = stringifyJson(typeof value === "string" ? shortWords(value, 60) : value);
   return wellFormed(text);
 }

@@ -159,6 +159,17 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   denied_calls: ["permission_denied", "tellsDenied", true],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "defaults.result.truncation": ["summary", "defaults.result.truncation", "summary"],
+  "defaults.result.redact.tokens": ["false", "defaults.result.redact", { tokens: false, fields: [], patterns: [] }],
+  "defaults.result.redact.fields": [
+    "[password]",
+    "defaults.result.redact",
+    { tokens: true, fields: ["password"], patterns: [] },
+  ],
+  "defaults.result.redact.patterns": [
+    "['4\\d{15}']",
+    "defaults.result.redact",
+    { tokens: true, fields: [], patterns: ["4\\d{15}"] },
+  ],
   "defaults.pool.max_connections": ["7", "defaults.pool.maxConnections", 7],
   "defaults.pool.max_waiting": ["0", "defaults.pool.maxWaiting", 0],
   "defaults.pool.max_idle": ["3", "defaults.pool.maxIdle", 3],

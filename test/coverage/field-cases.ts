@@ -173,19 +173,11 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
 export const SECRETS: Readonly<Record<string, Behaviour>> = {
   "K-D01": { text: "Whatever goes wrong, no log, error or list holds a secret" },
   "K-D02": { text: "No secret stands on a command line" },
-  "K-D03": {
-    text: "No part of a secret is logged, and a short one tears no other text apart",
-    rest: "tokens of callers",
-    waits: ["identity"],
-  },
+  "K-D03": { text: "No part of a secret is logged, and a short one tears no other text apart" },
   "K-D04": {
     text: "A secret that an upstream echoes is masked in every form, in streams too",
   },
-  "K-D05": {
-    text: "Diagnosis shows a masked header",
-    rest: "doctor for an MCP server",
-    waits: ["MCP"],
-  },
+  "K-D05": { text: "Diagnosis shows a masked header" },
 };
 
 /** Security. */

@@ -100,6 +100,10 @@ function toolFiles(): Readonly<Record<string, string>> {
     "tools/yaml.yaml": tool("yaml"),
     "elsewhere/other.yaml": tool("other"),
     "tools/text.yaml": tool("text", { result: { data_field: "data.text" } }),
+    "tools/numbered.yaml": tool("numbered", { result: { data_field: "data", fields: { keep: ["flag"] } } }),
+    "tools/worded.yaml": tool("worded", {
+      result: { data_field: "data", template: `key AKIA${"ABCD".repeat(4)} of card {flag}000` },
+    }),
     "tools/silent.yaml": tool("silent", { endpoint: at("silent") }),
     "tools/patient.yaml": tool("patient", { endpoint: at("silent"), timeout: { read: "1h", total: "1h" } }),
     "tools/busy.yaml": tool("busy", { endpoint: at("silent"), timeout: { connect: "300ms", read: "1s" } }),
@@ -470,6 +474,21 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       const { client } = await open({ files: toolFiles(), settings });
       expect((await client.call("text")).result?.truncation?.mode).toBe(mode);
     }
+  },
+  "defaults.result.redact.tokens": {
+    values: [false, true],
+    see: async ({ client }) => textOf(await client.call("worded")),
+    seen: [`key AKIA${"ABCD".repeat(4)} of card 1000`, "key *** of card 1000"],
+  },
+  "defaults.result.redact.fields": {
+    values: [["data.FLAG"], ["data.text"]],
+    see: async ({ client }) => (await client.call("numbered")).result?.structuredJson,
+    seen: ['{"flag":"***"}', '{"flag":1}'],
+  },
+  "defaults.result.redact.patterns": {
+    values: [["card \\d+"], ["\\d{4}"]],
+    see: async ({ client }) => textOf(await client.call("worded")),
+    seen: ["key *** of ***", "key *** of card ***"],
   },
   "defaults.pool.max_connections": {
     values: [1, 2],

@@ -17,6 +17,8 @@ export interface Change {
 const ID = { name: "id", type: "string", default: "7" };
 const ENVELOPE = { success_field: "code", success_value: 0 };
 const TAGS = { params: [{ name: "tags", type: "array", default: ["a", "b"] }], query: { t: "{tags}" } };
+/** Has the shape of a credential. */
+const AWS_KEY = `AKIA${"ABCD".repeat(4)}`;
 const SIGNING = { algorithm: "hmac-sha256", secret_ref: "OLD_TOKEN", header_name: "X-Sign", content: "{path}" };
 
 /** The environment of the gateway. */
@@ -294,6 +296,24 @@ export const CHANGES: readonly Change[] = [
     before: { result: { data_field: "data.text", max_tokens: 30 } },
     after: { result: { data_field: "data.text", max_tokens: 20 } },
     seen: { text: expect.stringMatching(/^.{1,60}$/s) },
+  },
+  {
+    key: "result.redact.tokens",
+    before: { result: { data_field: "data", template: AWS_KEY, redact: { tokens: true } } },
+    after: { result: { data_field: "data", template: AWS_KEY, redact: { tokens: false } } },
+    seen: { text: AWS_KEY },
+  },
+  {
+    key: "result.redact.fields",
+    before: { result: { data_field: "data", fields: { keep: ["flag"] }, redact: { fields: ["text"] } } },
+    after: { result: { data_field: "data", fields: { keep: ["flag"] }, redact: { fields: ["data.flag"] } } },
+    seen: { value: { flag: "***" } },
+  },
+  {
+    key: "result.redact.patterns",
+    before: { result: { data_field: "data", template: "flag {flag}", redact: { patterns: ["\\d+"] } } },
+    after: { result: { data_field: "data", template: "flag {flag}", redact: { patterns: ["[a-z]+"] } } },
+    seen: { text: "*** 1" },
   },
   {
     key: "result.truncation",

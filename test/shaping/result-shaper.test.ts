@@ -295,7 +295,13 @@ test("deltas go out at once, redacted even where a secret is split, and then the
     { type: "delta", index: 0, text: "hun" },
     {
       type: "completed",
-      result: { content: [], structuredJson: undefined, failure: undefined, truncation: undefined },
+      result: {
+        content: [],
+        structuredJson: undefined,
+        failure: undefined,
+        truncation: undefined,
+        notices: [{ reason: "MASKED", message: "Secrets, or what has the shape of one, stand as ***." }],
+      },
       effect: "committed",
       attempts: 2,
     },
@@ -488,7 +494,10 @@ test("what a tool says of its parts is redacted, and so are notices", async () =
     notices: [{ reason: "CONTENT_UNREADABLE", message: `part\n${SECRET}` }],
   });
   expect(JSON.stringify(result)).not.toContain(SECRET);
-  expect(result.notices).toEqual([{ reason: "CONTENT_UNREADABLE", message: "part\\u000a***" }]);
+  expect(result.notices).toMatchObject([
+    { reason: "CONTENT_UNREADABLE", message: "part\\u000a***" },
+    { reason: "MASKED" },
+  ]);
   expect(result.content[2]).toEqual({
     type: "link",
     uri: "***",

@@ -1,4 +1,4 @@
-import { headIndex, oneLine } from "../../core/text.ts";
+import { oneLine, textBeginning } from "../../core/text.ts";
 
 /** How many lines are kept. */
 const KEPT = 5;
@@ -22,7 +22,7 @@ export class Noise {
 
   add(line: string): void {
     this.#count += 1;
-    const shown = oneLine(line.slice(0, headIndex(line, MAX_LENGTH)));
+    const shown = oneLine(textBeginning(line, MAX_LENGTH));
     this.#lines = [...this.#lines, shown].slice(-KEPT);
   }
 }

@@ -6,7 +6,7 @@ import {
   UnsupportedProtocolVersionError,
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../core/errors.ts";
-import { headIndex, oneLine } from "../../core/text.ts";
+import { oneLine, textBeginning, textEnd } from "../../core/text.ts";
 import type { ProgramEnd } from "../shared/launcher/running-program.ts";
 import { NotConnected } from "../shared/network/http-channel.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
@@ -56,7 +56,7 @@ export function lastWords(errors: string, mask: (text: string) => string): strin
     .slice(-8)
     .map((line) => line.trim())
     .join(" | ");
-  return `: ${oneLine(words.length > MAX_WORDS ? `…${words.slice(-MAX_WORDS)}` : words).toWellFormed()}`;
+  return `: ${oneLine(textEnd(words, MAX_WORDS)).toWellFormed()}`;
 }
 
 /** The failure of a server whose program ended. */
@@ -133,7 +133,7 @@ function rpcRefusal(
 }
 
 function shown(text: string): string {
-  return oneLine(text.slice(0, headIndex(text, 200)));
+  return oneLine(textBeginning(text, 200));
 }
 
 /** Whether the server was there and did not take what it was told, as one of another era would not. */

@@ -1,7 +1,7 @@
 import type { ContentPart, ToolFailure, UpstreamResult } from "../../core/call.ts";
 import type { Effect } from "../../core/effect.ts";
 import { type JsonValue, parseJson } from "../../core/json.ts";
-import { codePointCount, tailIndex } from "../../core/text.ts";
+import { textBeginning, textEnd } from "../../core/text.ts";
 import type { ProgramExit } from "../shared/launcher/frames.ts";
 import { type DecodedOutput, decodeOutput } from "./output-decoder.ts";
 import type { ScriptConfig } from "./script-config.ts";
@@ -70,7 +70,7 @@ export function exitCodeOf({ code, signal }: ProgramExit, signals: Readonly<Reco
 /** The end of error output in one line. */
 function errorWords(errors: Buffer, encoding: string): string {
   const line = decodeOutput(errors, encoding).text.replace(/\s+/g, " ").trim();
-  return codePointCount(line) <= MAX_WORDS ? line : `…${line.slice(tailIndex(line, MAX_WORDS))}`;
+  return textEnd(line, MAX_WORDS);
 }
 
 function closing(config: ScriptConfig, outcome: ProgramOutcome): Pick<UpstreamResult, "upstreamCode" | "effect"> {
@@ -106,7 +106,8 @@ function jsonResult(config: ScriptConfig, outcome: ProgramOutcome, output: Decod
   const problem = output.flawed ? notText(config) : undefined;
   const value = problem === undefined ? parsed(output.text) : undefined;
   if (value !== undefined) return { ...closing(config, outcome), ...jsonOnly(value) };
-  const why = problem ?? `expected JSON, got other text; it begins ${JSON.stringify(output.text.trim().slice(0, 60))}`;
+  const why =
+    problem ?? `expected JSON, got other text; it begins ${JSON.stringify(textBeginning(output.text.trim(), 60))}`;
   const failure: ToolFailure = {
     reason: "UPSTREAM_BAD_RESPONSE",
     message: `${config.tool.name}: the program's output cannot be read: ${why}`,

@@ -1,6 +1,6 @@
 import { RE2JS, RE2JSException } from "re2js";
 import { codePointCount } from "../../core/text.ts";
-import { translatePattern } from "./translate-pattern.ts";
+import { translatePattern } from "../../core/translate-pattern.ts";
 import type { WorkMeter } from "./work-meter.ts";
 
 /** Longest pattern, in characters. */
