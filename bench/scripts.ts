@@ -9,6 +9,8 @@ import { systemClock } from "../src/core/clock.ts";
 import type { JsonObject } from "../src/core/json.ts";
 import { silentLogger } from "../src/core/logger.ts";
 import { ANONYMOUS } from "../src/core/principal.ts";
+import { createEnvironmentSecrets } from "../src/secrets/environment-secrets.ts";
+import { SecretMemory } from "../src/secrets/secret-memory.ts";
 import { median, percentile } from "./measure.ts";
 
 // What a script costs: a program started by this process itself, by the launcher, and a worker that is there already;
@@ -52,7 +54,7 @@ async function openTool(keys: JsonObject): Promise<Upstream> {
   const settings = { timeouts, maxResponseBytes: 2 ** 20, format: "auto", pool: {}, reach: "all" } as const;
   const configured = adapter.configure(keys, tool, settings);
   if (!configured.ok) throw new Error(configured.issues.map(({ message }) => message).join("\n"));
-  const secrets = { has: () => false, resolve: () => "" };
+  const secrets = createEnvironmentSecrets({}, new SecretMemory());
   const deps = { clock: systemClock, logger: silentLogger, secrets, changed: () => undefined };
   return adapter.open(configured.config, deps, new AbortController().signal);
 }

@@ -1,7 +1,9 @@
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { createAdapters } from "./adapters/index.ts";
 import { RESULT_TOOLS } from "./adapters/results/declarations.ts";
 import { createResultsAdapter } from "./adapters/results/index.ts";
+import { createRunHelper } from "./adapters/shared/launcher/run-helper.ts";
 import { createKeyFetch } from "./adapters/shared/network/key-fetch.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
@@ -14,6 +16,7 @@ import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
 import type { HandleValues, KeepResult, ResultReader } from "./core/results.ts";
+import type { Redactor, SecretSettings } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
@@ -29,7 +32,7 @@ import type { ParseDeclaration } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
-import { createToolRegistry, type DeniedCall } from "./registry/tool-registry.ts";
+import { createToolRegistry, type DeniedCall, type RegistryDeps } from "./registry/tool-registry.ts";
 import { redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
@@ -107,11 +110,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { parse, prepare, builtIn } = declarationReader(options, settings, { steps, checker, results });
   const records = openRecords(options, clock);
   const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: watchOf(records) });
+  const takeSecrets = secretsTaker(options, clock);
+  await takeSecrets(config);
   const identity = await openIdentity(options, settings, { clock, audit: records });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const screen = (text: string): string => redactor.text(text);
-  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, screen, denied: deniedTo(records) };
+  const more = besideTools(identity, redactor, records);
+  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, ...more };
   const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
   const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
@@ -124,9 +129,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await door.stop();
     for (const part of [kept, registry, store, results?.store, lock]) await part?.[Symbol.asyncDispose]();
     for (const step of steps) step[Symbol.dispose]?.();
-    await records[Symbol.asyncDispose]();
+    for (const part of [records, options.secrets]) await part[Symbol.asyncDispose]();
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
+    await takeSecrets(next);
     await identity.take(next.identity);
     const changes = settings.take(next);
     records.note({ action: "settings-reload", outcome: "done", actor: "gateway.yaml", facts: { ...changes } });
@@ -154,6 +160,22 @@ type PortSettings = Pick<
   "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins" | "registrationRoles"
 >;
 
+/** Opens the places of secrets that a configuration names. @throws GatewayError where one cannot be used. */
+function secretsTaker(
+  { secrets, logger, environment = {} }: GatewayOptions,
+  clock: Clock,
+): (config: GatewayConfig) => Promise<void> {
+  const run = createRunHelper({ environment, cwd: "/" });
+  const none = { keyFile: undefined, folder: undefined, helper: undefined };
+  let taken: SecretSettings = none;
+  return async ({ secrets: settings = none }) => {
+    // What was read and asked for stays where nothing is said anew.
+    if (isDeepStrictEqual(settings, taken)) return;
+    await secrets.take(settings, { clock, logger, run });
+    taken = settings;
+  };
+}
+
 /** Tells callers apart. @throws GatewayError where a file that this takes cannot be used. */
 function openIdentity(
   { config, logger, environment = {} }: GatewayOptions,
@@ -164,6 +186,19 @@ function openIdentity(
   const egress = (): EgressRules | undefined => live.ofDeclarations.defaults.egress;
   const fetchKeys = createKeyFetch({ clock: deps.clock, environment, egress });
   return createIdentity({ settings, keyFile: apiKeyFile(state.folder), logger, fetchKeys, ...deps });
+}
+
+/** What the registry asks and tells others beside its tools. */
+function besideTools(
+  identity: Identity,
+  redactor: Redactor,
+  records: Records,
+): Pick<RegistryDeps, "screen" | "examineMore" | "denied"> {
+  return {
+    screen: (text) => redactor.text(text),
+    examineMore: (signal) => identity.examine(signal),
+    denied: deniedTo(records),
+  };
 }
 
 /** Opens what puts calls and acts on record. */

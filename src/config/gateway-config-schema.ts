@@ -10,6 +10,7 @@ import { RECORD_SETTINGS } from "./record-settings.ts";
 import { REGISTRATION_ROLES } from "./registration-roles.ts";
 import { RESULT_SETTINGS } from "./result-settings.ts";
 import { RESULTS_SETTINGS } from "./results-settings.ts";
+import { SECRET_SETTINGS } from "./secret-settings.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
@@ -31,6 +32,7 @@ export const SETTINGS = {
   ...TLS_SETTINGS,
   ...IDENTITY_SETTINGS,
   ...EGRESS_SETTINGS,
+  ...SECRET_SETTINGS,
   "tools.folder": text("tools", "The watched folder of declarations, relative to this file."),
   "tools.include": {
     schema: {
@@ -267,7 +269,6 @@ export type SettingKey = keyof typeof SETTINGS;
 const NOT_YET: Readonly<Record<string, string>> = {
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
-  secrets: "Where secrets come from besides the environment.",
   metrics: "Metrics of the gateway.",
   telemetry: "Traces of the gateway.",
   proxy: "How upstreams are reached.",
@@ -281,6 +282,9 @@ const SECTIONS: Readonly<Record<string, string>> = {
     "How callers are told apart. Without it every caller is the anonymous operator, and only loopback is served.",
   "identity.trusted_header": "What a proxy on this machine says of the caller.",
   egress: "Where the connections of HTTP tools, of remote MCP servers and for tokens and their keys may lead.",
+  secrets:
+    "Where secrets come from besides the environment, which counts first; then the file, the folder, the program.",
+  "secrets.exec": "A program that gives secrets.",
   tools: "The watched folder.",
   state: "What the gateway keeps on disk.",
   defaults: "Stand in where a declaration is silent.",

@@ -8,6 +8,7 @@ import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
+import type { SecretSettings } from "../core/secrets.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
@@ -30,6 +31,7 @@ import { type RecordSettings, readRecords } from "./record-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
 import { type ResultDefaults, readResultDefaults, resultIssues } from "./result-settings.ts";
 import { type ResultsSettings, readResults } from "./results-settings.ts";
+import { readSecrets } from "./secret-settings.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
@@ -79,6 +81,8 @@ export interface GatewayConfig {
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey | AccessKey, JsonValue>>;
+  /** Where secrets come from besides the environment. Absent: nowhere else. */
+  readonly secrets?: SecretSettings;
   /** Where connections may lead. Absent: everywhere. */
   readonly egress?: EgressRules;
   /** Most calls of each caller in a time; `undefined`: no limit. */
@@ -257,6 +261,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   return {
     listen,
     ...readTls(values, folder),
+    ...readSecrets(values, folder),
     tools: {
       folder: resolve(folder, text("tools.folder")),
       include: texts("tools.include"),

@@ -67,7 +67,7 @@ function declarationSettings({ defaults, limits, groups, egress, origins }: Gate
 /** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */
 function isLive(key: string): boolean {
   return (
-    ["defaults.", "groups.", "faults.", "rate_limit.", "identity.", "egress."].some((prefix) =>
+    ["defaults.", "groups.", "faults.", "rate_limit.", "identity.", "egress.", "secrets."].some((prefix) =>
       key.startsWith(prefix),
     ) ||
     key === "limits.response_bytes" ||

@@ -5,6 +5,7 @@ import type { Authenticate, FetchKeys, HeaderReader, IdentitySettings, Peer } fr
 import type { Logger } from "../core/logger.ts";
 import type { AuditTrail } from "../core/observation.ts";
 import { ANONYMOUS, type Principal } from "../core/principal.ts";
+import type { CheckResult } from "../core/registry.ts";
 import { KEY_PREFIX } from "./api-keys.ts";
 import { checkCertificate } from "./certificates.ts";
 import { type Checked, type Refused, refused } from "./checked.ts";
@@ -42,6 +43,8 @@ export interface Identity {
   readonly authenticate: Authenticate;
   /** Takes over other settings. @throws GatewayError where a file they name cannot be used; then nothing changes. */
   take(settings: IdentitySettings | undefined): Promise<void>;
+  /** Looks whether issuers give their keys. @throws the signal's reason. */
+  examine(signal: AbortSignal): Promise<readonly CheckResult[]>;
 }
 
 /** Makes it, with what it reads from files. @throws GatewayError where one cannot be used. */
@@ -75,6 +78,10 @@ class LiveIdentity implements Identity {
     const shown = shownIn(headers, ways.settings);
     return shown === undefined ? this.#withoutHeader(ways, headers, peer) : this.#withHeader(ways, shown, peer);
   };
+
+  examine(signal: AbortSignal): Promise<readonly CheckResult[]> {
+    return this.#ways?.tokens.examine(signal) ?? Promise.resolve([]);
+  }
 
   async take(settings: IdentitySettings | undefined): Promise<void> {
     const { keyFile, clock, logger, fetchKeys } = this.#options;

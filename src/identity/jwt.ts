@@ -13,9 +13,11 @@ import {
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { FetchKeys, JwtIssuer } from "../core/identity.ts";
+import { isJsonArray, isJsonObject, ownValue, parseJson } from "../core/json.ts";
 import type { Logger } from "../core/logger.ts";
+import type { CheckResult } from "../core/registry.ts";
+import { WatchedFile } from "../secrets/watched-file.ts";
 import { type Checked, refused } from "./checked.ts";
-import { WatchedFile } from "./watched-file.ts";
 
 /** Longest answer of an issuer about its keys. */
 const JWKS_TIMEOUT_MS = 5_000;
@@ -56,6 +58,13 @@ export class Tokens {
     await Promise.all(files.map((file) => file.start()));
   }
 
+  /** Asks every issuer for its keys. @throws the signal's reason. */
+  async examine(signal: AbortSignal): Promise<readonly CheckResult[]> {
+    const issuers = [...this.#sources.values()].map(({ issuer }) => issuer);
+    const checks = await Promise.all(issuers.map((each) => examineIssuer(each, this.#deps.fetchKeys, signal)));
+    return checks.flat();
+  }
+
   /** Whose a token is. @throws GatewayError CREDENTIAL_UNCHECKED where the issuer's keys cannot be had. */
   async check(token: string): Promise<Checked> {
     if (token.length > MAX_TOKEN_LENGTH) return refused("token too long");
@@ -81,6 +90,41 @@ export class Tokens {
       const text = "the token cannot be checked: the gateway cannot have its issuer's keys now";
       throw new GatewayError("CREDENTIAL_UNCHECKED", text, { cause: error });
     }
+  }
+}
+
+/** Asks for an issuer's keys, and says what came of it. Never rejects but for the signal's reason. */
+async function examineIssuer({ jwks }: JwtIssuer, fetchKeys: FetchKeys, signal: AbortSignal): Promise<CheckResult[]> {
+  if (!("url" in jwks)) return [];
+  const { url, allowPrivate } = jwks;
+  const subject = `jwks_url ${url}`;
+  const failed = (message: string, mend: string): CheckResult[] => [{ subject, status: "failed", message, mend }];
+  try {
+    const { status, text } = await fetchKeys(url, { allowPrivate, signal });
+    if (status !== 200) return failed(`answered HTTP ${status}`, "Correct the address, or look at the issuer.");
+    const keys = keyCount(text);
+    if (keys === undefined)
+      return failed("its answer is no list of keys", "Write there where the issuer has its JWKS.");
+    return [{ subject, status: "ok", message: `${keys} keys`, mend: "" }];
+  } catch (error) {
+    signal.throwIfAborted();
+    const why = error instanceof Error ? error.message : "the exchange broke off";
+    return failed(
+      `cannot be fetched: ${why}`,
+      "See that the gateway reaches it, and what `egress` and `allow_private` say.",
+    );
+  }
+}
+
+/** How many keys a text has; undefined: it is no set of keys. */
+function keyCount(text: string): number | undefined {
+  try {
+    const value = parseJson(text);
+    const keys = isJsonObject(value) ? ownValue(value, "keys") : undefined;
+    return isJsonArray(keys) ? keys.length : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
   }
 }
 

@@ -1,10 +1,10 @@
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal } from "../core/principal.ts";
+import { WatchedFile } from "../secrets/watched-file.ts";
 import { readApiKeys } from "./api-key-file.ts";
 import { isSecretOf, keyParts, NO_KEY, type StoredKey } from "./api-keys.ts";
 import { type Checked, refused } from "./checked.ts";
-import { WatchedFile } from "./watched-file.ts";
 
 interface RingKey {
   readonly stored: StoredKey;

@@ -3,6 +3,7 @@ import type { ProbeReport } from "../core/adapter.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { CheckResult, DeclarationProblem } from "../core/registry.ts";
+import type { SecretSource } from "../core/secrets.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { RegistrationStore } from "../core/store.ts";
 import type { Availability } from "../core/tool.ts";
@@ -29,6 +30,9 @@ export interface Examined {
   /** The tools folder. */
   readonly folder: string;
   readonly store: RegistrationStore;
+  readonly secrets: SecretSource;
+  /** Examines what is no tool's. */
+  examineMore(signal: AbortSignal): Promise<readonly CheckResult[]>;
 }
 
 /** Examines folder, store, declarations and every tool's upstream, each once, within 20 s. @throws the signal's reason. */
@@ -37,14 +41,16 @@ export async function diagnose(examined: Examined, signal: AbortSignal): Promise
   const endMs = clock.monotonicMs() + PROBING_LIMIT_MS;
   // The tools of a server share its upstream, which is looked at once.
   const own = snapshot.tools.filter(({ claim }) => claim.declaration.remote === undefined);
-  const [folder, store, tools] = await Promise.all([
+  const [folder, store, more, tools] = await Promise.all([
     checkFolder(examined, signal),
     checkStore(examined, signal),
+    within(clock, PROBING_LIMIT_MS, signal, (limit) => examined.examineMore(limit)),
     mapConcurrently(own, PROBE_CONCURRENCY, (entry) => checkTool(entry, clock, endMs, signal)),
   ]);
   const remote = snapshot.tools.flatMap((entry) => remoteChecks(entry, snapshot));
   const problems = snapshot.problems.filter((problem) => !isSaidOfServer(problem));
-  return [folder, store, ...problems.map(problemCheck), ...tools.flat(), ...remote];
+  const secrets = secretChecks(own, examined.secrets);
+  return [folder, store, ...more, ...problems.map(problemCheck), ...secrets, ...tools.flat(), ...remote];
 }
 
 async function checkFolder({ folder, clock }: Examined, signal: AbortSignal): Promise<CheckResult> {
@@ -134,6 +140,23 @@ function standingCheck(
   if (state === "ready") return [];
   const mend = wayOut ?? (probe.mend === "" ? "Correct what the reason names." : probe.mend);
   return [{ subject, status: state === "degraded" ? "warning" : "failed", message: `${state}: ${reason}`, mend }];
+}
+
+/** Every secret that is missing, with all who need it. */
+function secretChecks(entries: readonly ToolEntry[], secrets: SecretSource): readonly CheckResult[] {
+  const users = new Map<string, string[]>();
+  for (const { claim, definition } of entries) {
+    for (const reference of claim.declaration.secretRefs ?? []) {
+      const names = users.get(reference) ?? [];
+      users.set(reference, names);
+      names.push(definition.name);
+    }
+  }
+  return [...users].flatMap(([reference, names]) => {
+    const missing = secrets.missing(reference);
+    if (missing === undefined) return [];
+    return failed(`secret ${reference}`, `${missing.why}; needed by ${names.toSorted().join(", ")}`, missing.mend);
+  });
 }
 
 /** What stands in the way of a server's tool alone, such as its circuit; what the whole server has is said of that. */

@@ -66,6 +66,8 @@ export interface RegistryDeps {
   readonly denied?: (call: DeniedCall) => void;
   /** Makes a text of an upstream's (why it is down, what it says of its tools) fit to be shown. Default: as it came. */
   readonly screen?: (text: string) => string;
+  /** Examines what is no tool's, for `diagnose`. Default: nothing. */
+  readonly examineMore?: (signal: AbortSignal) => Promise<readonly CheckResult[]>;
 }
 
 /** The tools of the gateway, from the watched folder and from registrations. */
@@ -184,8 +186,9 @@ class FolderAndApiRegistry implements Registry {
   }
 
   diagnose(signal: AbortSignal): Promise<readonly CheckResult[]> {
-    const { clock, store, tools } = this.#deps;
-    return diagnose({ clock, store, folder: tools.folder, snapshot: this.#table.snapshot }, signal);
+    const { clock, store, secrets, tools, examineMore = () => Promise.resolve([]) } = this.#deps;
+    const { snapshot } = this.#table;
+    return diagnose({ clock, store, secrets, examineMore, folder: tools.folder, snapshot }, signal);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

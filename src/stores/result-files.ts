@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type FileHandle, mkdir, open as openFile, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../core/clock.ts";
+import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal } from "../core/principal.ts";
 import {
@@ -33,7 +34,7 @@ export interface ResultFilesOptions extends ShelfLimits {
   readonly ttlMs: number;
   /** Reference of the key that results are sealed with; undefined: they are not sealed. */
   readonly keyRef: string | undefined;
-  readonly secrets: SecretSource;
+  readonly secrets: Pick<SecretSource, "fresh" | "resolve">;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Opens a file to be written. Default: as Node.js does. */
@@ -49,7 +50,7 @@ export class ResultFiles implements ResultStore {
   #started: Promise<ResultShelf | undefined> | undefined;
   #index: ResultIndex | undefined;
   #sweep: Disposable | undefined;
-  #closed = false;
+  readonly #stop = new AbortController();
 
   constructor(options: ResultFilesOptions) {
     this.#options = options;
@@ -68,7 +69,8 @@ export class ResultFiles implements ResultStore {
       logger,
       open: async () => {
         const shelf = await this.#ready;
-        if (shelf === undefined || this.#closed) throw new Error("the store of results is not open");
+        if (shelf === undefined || this.#stop.signal.aborted) throw new Error("the store of results is not open");
+        await this.#keyAtHand();
         const cipher = this.#cipherFor(id);
         return { file: await open(this.#path(id), "wx", 0o600), cipher };
       },
@@ -90,6 +92,7 @@ export class ResultFiles implements ResultStore {
     if (known === undefined || known.principal !== principal) throw resultNotFound(handle);
     if (kept === undefined) throw resultGone(handle, known.tool, known.gone);
     try {
+      await this.#keyAtHand();
       const file = await openFile(this.#path(id), "r");
       return openResult(factsOf(kept), file, this.#cipherOf(kept), () => this.#damaged(shelf, kept));
     } catch (error) {
@@ -100,7 +103,7 @@ export class ResultFiles implements ResultStore {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    this.#closed = true;
+    this.#stop.abort(new GatewayError("GATEWAY_STOPPING", "the gateway is stopping"));
     this.#sweep?.[Symbol.dispose]();
     await this.#started;
     this.#index?.[Symbol.dispose]();
@@ -140,7 +143,7 @@ export class ResultFiles implements ResultStore {
 
   async #take(principal: string, bytes: number): Promise<boolean> {
     const shelf = await this.#ready;
-    if (shelf === undefined || this.#closed) return false;
+    if (shelf === undefined || this.#stop.signal.aborted) return false;
     this.#expire(shelf);
     const { taken, evicted } = shelf.take(principal, bytes);
     this.#removeFiles(evicted);
@@ -149,7 +152,7 @@ export class ResultFiles implements ResultStore {
 
   async #finish(facts: ResultOrigin & Pick<IndexedResult, "id" | "bytes" | "complete">): Promise<KeepOutcome> {
     const shelf = await this.#ready;
-    if (shelf === undefined || this.#closed) throw new Error("the store of results is not open");
+    if (shelf === undefined || this.#stop.signal.aborted) throw new Error("the store of results is not open");
     const now = this.#options.clock.now();
     const { ttlMs, keyRef } = this.#options;
     const result = { ...facts, createTimeMs: now, expireTimeMs: now + ttlMs, sealed: keyRef !== undefined, gone: "" };
@@ -163,7 +166,7 @@ export class ResultFiles implements ResultStore {
   }
 
   #damaged(shelf: ResultShelf, result: IndexedResult): void {
-    if (this.#closed) return;
+    if (this.#stop.signal.aborted) return;
     shelf.damaged(result);
     this.#removeFiles([result.id]);
   }
@@ -172,7 +175,7 @@ export class ResultFiles implements ResultStore {
   #arm(shelf: ResultShelf): void {
     const { clock } = this.#options;
     const nextMs = shelf.nextExpiryMs;
-    if (this.#closed || this.#sweep !== undefined || nextMs === undefined) return;
+    if (this.#stop.signal.aborted || this.#sweep !== undefined || nextMs === undefined) return;
     this.#sweep = clock.after(Math.max(0, nextMs - clock.now()), () => {
       this.#sweep = undefined;
       this.#expire(shelf);
@@ -193,6 +196,12 @@ export class ResultFiles implements ResultStore {
 
   #cipherFor(id: string): ChunkCipher {
     return this.#options.keyRef === undefined ? PLAIN_CHUNKS : this.#sealing(id);
+  }
+
+  /** Some secrets take time to get. */
+  async #keyAtHand(): Promise<void> {
+    const { keyRef, secrets } = this.#options;
+    if (keyRef !== undefined) await secrets.fresh([keyRef], this.#stop.signal);
   }
 
   /** Read each time, so that a key that was missing at the start is found later. */

@@ -179,6 +179,11 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "rate_limit.burst": ["9", "rateLimit", { requests: 5, perMs: 1_000, burst: 9 }],
   "egress.allow": ["['*.example.com:443']", "egress.allow.0.text", "*.example.com:443"],
   "egress.deny": ["[10.0.0.0/8]", "egress.deny.0.text", "10.0.0.0/8"],
+  "secrets.key_file": ["keys.env", "secrets.keyFile", "/srv/gate/keys.env"],
+  "secrets.folder": ["/run/secrets", "secrets.folder", "/run/secrets"],
+  "secrets.exec.command": ["[./get, -x]", "secrets.helper.command", ["/srv/gate/get", "-x"]],
+  "secrets.exec.timeout": ["2s", "secrets.helper.timeoutMs", 2_000],
+  "secrets.exec.cache": ["1m", "secrets.helper.cacheMs", 60_000],
   "registration.private_addresses": ["none", "registration.privateAddresses", "none"],
   "limits.request_bytes": ["64KB", "limits.requestBytes", 64_000],
   "limits.response_bytes": ["1MiB", "limits.responseBytes", 1_048_576],
@@ -238,11 +243,13 @@ const BESIDE: Readonly<Record<string, string>> = {
   "identity.trusted_header.roles": "    subject: X-User\n",
   "identity.mtls": "tls: {cert: c, key: k, client_ca: ca}\n",
   "identity.anonymous_roles": "  api_keys: true\n",
+  "secrets.exec.timeout": "    command: [get]\n",
+  "secrets.exec.cache": "    command: [get]\n",
   "tls.min_version": "  cert: c\n  key: k\n",
 };
 
 /** Sections whose keys are in force at once; those of all others need a new start. */
-const LIVE = /^(?:defaults|rate_limit|faults|identity|egress)\.|^limits\.response_bytes$|^denied_calls$/;
+const LIVE = /^(?:defaults|rate_limit|faults|identity|egress|secrets)\.|^limits\.response_bytes$|^denied_calls$/;
 
 for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
   test(`\`${key}\` has its effect and its origin, and is taken over at once or named as what needs a new start [S2-124]`, () => {
@@ -253,7 +260,8 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     for (const name of path.split(".")) at = (at as Record<string, unknown>)[name];
     expect(at).toEqual(value);
     expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
-    const beside = (BESIDE[key]?.match(/\b(?:cert|key|client_ca|mtls|subject|requests|api_keys):/g) ?? []).length;
+    const beside = (BESIDE[key]?.match(/\b(?:cert|key|client_ca|mtls|subject|requests|api_keys|command):/g) ?? [])
+      .length;
     expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
     // With it comes what it cannot do without, and what else of its section is there only then.
     const changed = [...parsed.settings.keys()]
@@ -426,7 +434,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["toolsets", "skills", "secrets", "metrics", "telemetry"]) {
+  for (const key of ["toolsets", "skills", "metrics", "telemetry"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

@@ -127,7 +127,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-45": { text: "Registering an MCP server checks its names against others" },
   "S2-46": { text: "An MCP server can want credentials" },
   "S2-47": { text: "Keys are in no log, error or list" },
-  "S2-48": { text: "Secrets come from the environment or a key file", rest: "key files", waits: ["key files"] },
+  "S2-48": { text: "Secrets come from the environment or a key file" },
   "S2-49": { text: "A secret is put into the header when the request is made" },
   "S2-50": { text: "`secret_ref` fills the header verbatim, after a prefix where there is one" },
   "S2-51": { text: "A model sees neither secret nor host of a tool", waits: ["model formats"] },

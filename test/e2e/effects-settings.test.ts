@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { readdir, readFile, writeFile } from "node:fs/promises";
+import { chmod, readdir, readFile, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { ConnectError, createClient } from "@connectrpc/connect";
@@ -119,8 +119,30 @@ function toolFiles(): Readonly<Record<string, string>> {
       delivery: "incremental",
       result: { format: "text", max_length: 20_000 },
     }),
+    "tools/secret.yaml": secretTool(),
     "tools/mute.yaml": tool("mute", { endpoint: `https://127.0.0.1:${upstream.mutePort}/` }),
   };
+}
+
+function secretTool(): string {
+  return tool("secret", { auth: { header_name: "X-Key", secret_ref: "PLACED" } });
+}
+
+/** The secret that the upstream got. */
+async function sentSecret(client: GatewayClient): Promise<unknown> {
+  await client.call("secret");
+  return (upstream.last("secret") as { headers?: Record<string, unknown> } | undefined)?.headers?.["x-key"];
+}
+
+/** A tool lacks its secret without the setting, has it with it at once, and not any more when it is taken back. */
+async function seesSecret(open: Open, { files = {} }: OpenOptions, secrets: object): Promise<void> {
+  const gateway = await open({ files: { ...toolFiles(), ...files } });
+  for (const path of Object.keys(files)) await chmod(join(gateway.folder, path), 0o600);
+  expect(await gateway.client.call("secret").catch(reasonOf)).toBe("SECRET_MISSING");
+  expect((await gateway.reconfigure({ secrets })).needRestart).toEqual([]);
+  expect(await sentSecret(gateway.client)).toMatch(/^(from-a-|printed PLACED)/);
+  await gateway.reconfigure({});
+  expect(await gateway.client.call("secret").catch(reasonOf)).toBe("SECRET_MISSING");
 }
 
 /** Calls a tool with a key. */
@@ -532,6 +554,32 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     values: [[], ["127.0.0.1"]],
     see: ({ client }) => client.call("yaml").then(() => "reached", reasonOf),
     seen: ["reached", "UPSTREAM_UNREACHABLE"],
+  },
+  async "secrets.key_file"(open) {
+    await seesSecret(open, { files: { "secrets.env": "PLACED=from-a-key-file" } }, { key_file: "secrets.env" });
+  },
+  async "secrets.folder"(open) {
+    await seesSecret(open, { files: { "mounted/PLACED": "from-a-folder\n" } }, { folder: "mounted" });
+  },
+  async "secrets.exec.command"(open) {
+    await seesSecret(open, {}, { exec: { command: ["echo", "printed"] } });
+  },
+  "secrets.exec.timeout": {
+    section: "secrets.exec",
+    values: ["100ms", "10s"].map((timeout) => ({ timeout, command: ["/bin/sh", "-c", "sleep 1; echo $0"] })),
+    see: ({ client }) => client.call("secret").then(() => "given", reasonOf),
+    seen: ["SECRET_MISSING", "given"],
+  },
+  "secrets.exec.cache": {
+    section: "secrets.exec",
+    // Its own process id, so that each run prints something else.
+    values: ["1s", "1h"].map((cache) => ({ cache, command: ["/bin/sh", "-c", "echo run-$$"] })),
+    async see({ client }) {
+      const first = await sentSecret(client);
+      await delay(1_500);
+      return (await sentSecret(client)) === first;
+    },
+    seen: [false, true],
   },
   "registration.private_addresses": {
     values: ["none", "loopback", "all"],

@@ -17,6 +17,8 @@ import type { ParseDeclaration } from "../../src/registry/declaration-source.ts"
 import { contractDigestOf } from "../../src/registry/digests.ts";
 import type { ComposeTool } from "../../src/registry/open-tool.ts";
 import { createToolRegistry, type Registry, type RegistryDeps } from "../../src/registry/tool-registry.ts";
+import { createEnvironmentSecrets } from "../../src/secrets/environment-secrets.ts";
+import { SecretMemory } from "../../src/secrets/secret-memory.ts";
 import { createMemoryRegistrations } from "../../src/stores/memory-registrations.ts";
 import type { FakeClock } from "../core/fake-clock.ts";
 import { POLICY } from "../pipeline/fixtures.ts";
@@ -206,12 +208,7 @@ export function createLogRecorder(lines: LogLine[] = []): Logger & { readonly li
   };
 }
 
-const NO_SECRETS: SecretSource = {
-  has: () => false,
-  resolve: () => {
-    throw new Error("no secrets here");
-  },
-};
+const NO_SECRETS: SecretSource = createEnvironmentSecrets({}, new SecretMemory());
 
 /** Takes what is to be done when a test is over; a test that runs beside others gives its own. */
 export type Finish = (task: () => Promise<void>) => void;

@@ -19,7 +19,7 @@ async function openStore(options: Partial<ResultFilesOptions> = {}): Promise<Ope
   const parent = await mkdtemp(join(tmpdir(), "toolgate-results-"));
   const folder = join(parent, "results");
   const clock = createFakeClock();
-  const secrets = { has: () => true, resolve: () => "0a".repeat(32) };
+  const secrets = { fresh: () => undefined, resolve: () => "0a".repeat(32) };
   const limits = { ttlMs: 60_000, maxBytes: 1_000_000, principalBytes: 400_000 };
   const store = new ResultFiles({
     ...limits,
@@ -120,7 +120,7 @@ test("what is over goes from the disk in time, and its handle says so after a re
   await clock.advance(60_001);
   expect(await readable(store, handle, "a")).toBe("RESULT_GONE");
   await store[Symbol.asyncDispose]();
-  const secrets = { has: () => true, resolve: () => "" };
+  const secrets = { fresh: () => undefined, resolve: () => "" };
   const limits = { ttlMs: 60_000, maxBytes: 1_000, principalBytes: 1_000 };
   await using again = new ResultFiles({ ...limits, folder, keyRef: undefined, secrets, clock, logger: silentLogger });
   expect(await readable(again, handle, "a")).toBe("RESULT_GONE");

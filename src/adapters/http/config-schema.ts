@@ -197,13 +197,17 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
             "Query parameter that takes the secret instead of a header. URLs stand in logs of upstreams and proxies: " +
             "use a header where the upstream takes one.",
         },
-        secret_ref: { type: "string", minLength: 1, description: "Name of the environment variable that holds it." },
+        secret_ref: {
+          type: "string",
+          minLength: 1,
+          description: "Name of the environment variable, or of the entry of `secrets` in gateway.yaml, that holds it.",
+        },
         by_role: {
           type: "object",
           maxProperties: 100,
           additionalProperties: { type: "string", minLength: 1 },
           description:
-            "Names of other variables by role of the caller: the first role here that it has decides, and `secret_ref` " +
+            "Names of other secrets by role of the caller: the first role here that it has decides, and `secret_ref` " +
             "is for all others.",
           examples: [{ admin: "ORDER_ADMIN_TOKEN" }],
         },

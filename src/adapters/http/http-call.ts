@@ -15,6 +15,7 @@ import type { OriginAccess } from "./origin-pools.ts";
 import { poolExhausted } from "./pool-refusal.ts";
 import { redirectOf } from "./redirects.ts";
 import { assembleRequest, type HttpRequest, withDeadline } from "./request.ts";
+import { secretRefsOfCall } from "./secret-use.ts";
 import { signRequest } from "./sign-request.ts";
 import { UnreadableAnswer } from "./unreadable-answer.ts";
 
@@ -62,6 +63,7 @@ export class HttpCall {
     running.add(this);
     try {
       if (signal.aborted) onAbort();
+      await this.#secretsAtHand();
       const request = this.#assemble();
       if (this.#call.validateOnly) {
         yield* this.#validated(this.#sign(request));
@@ -98,6 +100,12 @@ export class HttpCall {
   #tell(): void {
     const exchange = this.#exchange;
     if (exchange !== undefined) this.#context.observer?.exchanged({ ...exchange.facts, requestBytes: this.#sentBytes });
+  }
+
+  /** Some secrets take time to get. */
+  #secretsAtHand(): Promise<void> | undefined {
+    const { config, secrets } = this.#environment;
+    return secrets.fresh(secretRefsOfCall(config, this.#context.principal.roles), this.#waiting.signal);
   }
 
   /** Waits until the call may have a connection; it has one at a time then, until it is over. */

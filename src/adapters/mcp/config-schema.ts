@@ -14,7 +14,7 @@ export const STARTS = ["eager", "lazy"] as const;
 const SECRET_REF: JsonObject = {
   type: "string",
   minLength: 1,
-  description: "Name of the gateway's environment variable that holds the value.",
+  description: "Name of the environment variable, or of the entry of `secrets` in gateway.yaml, that holds the value.",
 };
 
 /** A text, or a secret by reference. */

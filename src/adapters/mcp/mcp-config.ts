@@ -75,12 +75,19 @@ export function namedProgram({ command, cwd, env }: ProgramTarget): NamedProgram
 
 /** The secrets a server needs, by reference. */
 export function secretRefsOf({ target }: McpConfig): readonly string[] {
-  const values = target.kind === "program" ? target.env : target.headers;
-  const named = values.flatMap(({ value }) =>
+  return target.kind === "program" ? referencesIn(target.env) : remoteSecretRefs(target);
+}
+
+/** The secrets that requests to a remote server need. */
+export function remoteSecretRefs({ headers, auth }: RemoteTarget): readonly string[] {
+  return [...new Set([...referencesIn(headers), ...(auth === undefined ? [] : [auth.secretRef])])];
+}
+
+function referencesIn(values: readonly NamedValue[]): readonly string[] {
+  const references = values.flatMap(({ value }) =>
     value.flatMap((part) => (typeof part === "string" ? [] : [part.secretRef])),
   );
-  const auth = target.kind === "remote" && target.auth !== undefined ? [target.auth.secretRef] : [];
-  return [...new Set([...named, ...auth])];
+  return [...new Set(references)];
 }
 
 /** Fills in the secrets as they are now. `secret` gives one by its reference. */

@@ -32,7 +32,7 @@ export function secretMask(references: readonly string[], secrets: SecretSource)
   return (text) => {
     let masked = text;
     for (const reference of references) {
-      const value = secrets.has(reference) ? secrets.resolve(reference) : "";
+      const value = secrets.peek(reference) ?? "";
       if (value.length >= MIN_SECRET) masked = masked.replaceAll(value, "***");
     }
     return masked;

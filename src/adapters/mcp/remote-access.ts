@@ -11,7 +11,7 @@ import {
   HttpChannel,
 } from "../shared/network/http-channel.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
-import { filledValue, type RemoteTarget } from "./mcp-config.ts";
+import { filledValue, type RemoteTarget, remoteSecretRefs } from "./mcp-config.ts";
 
 /** Connections to one server where nobody sets another number. */
 const MAX_CONNECTIONS = 100;
@@ -39,12 +39,15 @@ export class RemoteAccess implements AsyncDisposable {
   readonly #options: RemoteAccessOptions;
   readonly #channel: HttpChannel;
   readonly #tokens: AccessTokens | undefined;
+  /** Of what every request has. */
+  readonly #references: readonly string[];
 
   constructor(options: RemoteAccessOptions) {
     this.#options = options;
     const { target, network, clock, connectMs, maxConnections = MAX_CONNECTIONS } = options;
     const url = new URL(target.url);
     this.origin = url.origin;
+    this.#references = remoteSecretRefs(target);
     this.target = url.pathname + url.search;
     const channel = { ...network, guard: new EgressGuard(target.egress), connectMs, clock };
     this.#channel = new HttpChannel({ ...channel, origin: url.origin, maxConnections });
@@ -79,6 +82,7 @@ export class RemoteAccess implements AsyncDisposable {
 
   async #headers(signal: AbortSignal): Promise<Record<string, string>> {
     const { server, target, secrets } = this.#options;
+    await secrets.fresh(this.#references, signal);
     const headers: Record<string, string> = { "user-agent": `toolgate/${VERSION}` };
     const secret = (reference: string): string => {
       const value = secretValue(server, reference, secrets);

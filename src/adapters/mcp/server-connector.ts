@@ -9,7 +9,7 @@ import type { AdapterDeps } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { linkSignals, raceSignal } from "../../core/signal.ts";
 import type { ChannelNetwork } from "../shared/network/http-channel.ts";
-import type { McpConfig, ProgramTarget, RemoteTarget } from "./mcp-config.ts";
+import { type McpConfig, type ProgramTarget, type RemoteTarget, secretRefsOf } from "./mcp-config.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
 import { type ProgramSource, serverProgram } from "./program-source.ts";
 import { RemoteAccess } from "./remote-access.ts";
@@ -103,6 +103,8 @@ export class ServerConnector implements AsyncDisposable {
   }
 
   async #startProgram(target: ProgramTarget, era: Era | "auto", signal: AbortSignal): Promise<StartedServer> {
+    const { config, deps } = this.#options;
+    await deps.secrets.fresh(secretRefsOf(config), signal);
     const found = era === "auto" ? await this.#probeProgram(target, signal) : { era, eraSure: true };
     const link = this.#programLink(target);
     const started = await this.#begin(link, found.era, signal).catch((error: unknown) => {

@@ -10,6 +10,7 @@ import type { Launcher } from "../shared/launcher/launcher.ts";
 import type { RunningProgram } from "../shared/launcher/running-program.ts";
 import { Watchdog } from "../shared/watchdog.ts";
 import type { ProgramCall } from "./assemble.ts";
+import { secretRefsOf } from "./environment.ts";
 import { exitCodeOf, type ProgramOutcome } from "./outcome.ts";
 import { KILL_GRACE_MS, type ScriptConfig } from "./script-config.ts";
 import { noRoom, type StartFailure, startFailure } from "./start-problem.ts";
@@ -81,6 +82,8 @@ export abstract class CallRun {
     try {
       if (signal.aborted) onAbort();
       this.stopped.throwIfAborted();
+      const { config, secrets } = this.environment;
+      await secrets.fresh(secretRefsOf(config), this.stopped);
       yield* this.run();
     } catch (error) {
       throw GatewayError.from(error);

@@ -95,6 +95,7 @@ export class AccessTokens implements AsyncDisposable {
 
   async #ask(signal: AbortSignal): Promise<Token> {
     const { server, auth, secrets, clock } = this.#options;
+    await secrets.fresh([auth.secretRef], signal);
     const secret = secretValue(server, auth.secretRef, secrets);
     const form = new URLSearchParams({ grant_type: "client_credentials", resource: auth.resource });
     if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));

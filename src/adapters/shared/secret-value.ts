@@ -7,7 +7,8 @@ import type { SecretSource } from "../../core/secrets.ts";
  * @throws GatewayError SECRET_MISSING.
  */
 export function secretValue(tool: string, reference: string, secrets: SecretSource): string {
-  if (!secrets.has(reference)) throw unusableSecret(tool, reference, "is not set");
+  const missing = secrets.missing(reference);
+  if (missing !== undefined) throw unusableSecret(tool, reference, missing.why);
   return secrets.resolve(reference);
 }
 

@@ -30,11 +30,9 @@ export class SecretWatch {
   unavailable(): Availability | undefined {
     this.look();
     if (this.#missing === undefined) return undefined;
-    return {
-      state: "unavailable",
-      reason: `secret ${this.#missing} is not set`,
-      mend: `Set the environment variable ${this.#missing} where the gateway is started.`,
-    };
+    const missing = this.#deps.secrets.missing(this.#missing);
+    if (missing === undefined) return undefined;
+    return { state: "unavailable", reason: `secret ${this.#missing} ${missing.why}`, mend: missing.mend };
   }
 
   /** Nothing is told any more. */

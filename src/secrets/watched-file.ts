@@ -8,6 +8,8 @@ const LOOK_MS = 1_000;
 export interface WatchedFileOptions {
   readonly file: string;
   readonly clock: Clock;
+  /** What changes with it. Default: of the file itself. */
+  stateOf?(): Promise<string>;
   /** Reads the file, which may be another. What it throws leaves in force what was read before. */
   read(): Promise<void>;
   /** Told once of each state of the file that cannot be read. */
@@ -30,9 +32,9 @@ export class WatchedFile {
 
   /** Reads the file. @throws what `read` throws. */
   async start(): Promise<void> {
-    const { file, clock, read } = this.#options;
+    const { clock, read } = this.#options;
     this.#lookedMs = clock.monotonicMs();
-    this.#settled = await stateOf(file);
+    this.#settled = await this.#state();
     await read();
   }
 
@@ -48,9 +50,14 @@ export class WatchedFile {
     return this.#looking;
   }
 
+  #state(): Promise<string> {
+    const { file, stateOf } = this.#options;
+    return stateOf === undefined ? stateOfFile(file) : stateOf();
+  }
+
   async #look(): Promise<void> {
-    const { file, read, failed } = this.#options;
-    const state = await stateOf(file);
+    const { read, failed } = this.#options;
+    const state = await this.#state();
     if (state === this.#settled) return;
     this.#settled = state;
     try {
@@ -61,7 +68,7 @@ export class WatchedFile {
   }
 }
 
-async function stateOf(file: string): Promise<string> {
+async function stateOfFile(file: string): Promise<string> {
   try {
     const { ino, size, mtimeMs, ctimeMs } = await stat(file);
     return `${ino} ${size} ${mtimeMs} ${ctimeMs}`;
