@@ -16,6 +16,7 @@ import { type RegistrarRoles, refuseOthers, refuseRegistrar } from "./registrati
 import {
   declarationInvalid,
   etagMismatch,
+  nameNotFree,
   nameTaken,
   notRemovable,
   positioned,
@@ -184,6 +185,7 @@ export class Registrations implements AsyncDisposable {
     signal.throwIfAborted();
     const { table } = this.#deps;
     const { name } = declaration.tool;
+    this.#refuseHidden(name, principal);
     this.#checkConditions(name, options);
     refuseOthers(name, this.#kept.get(name)?.principal, principal);
     const registration = this.#registrationOf(declaration, options, principal);
@@ -195,6 +197,13 @@ export class Registrations implements AsyncDisposable {
     using _name = table.holder(name) === undefined ? table.reserve(name, apiSource(name)) : undefined;
     await this.#keepAndServe(declaration, registration);
     return { tools: toolsOf(name, table), revision: table.log.head, warnings };
+  }
+
+  /** That a name is taken cannot be hidden from who wants it; by what and by whom can. @throws GatewayError TOOL_EXISTS. */
+  #refuseHidden(name: string, principal: Principal): void {
+    if (this.#kept.get(name)?.principal === principal.id) return;
+    const taken = this.#deps.table.snapshot.named(name);
+    if (taken !== undefined && !isVisible(principal, taken.claim.declaration.policy.access)) throw nameNotFree(name);
   }
 
   /** @throws GatewayError TOOL_EXISTS, ETAG_MISMATCH, REGISTRY_FULL. */

@@ -52,6 +52,13 @@ export function nameTaken(name: string, source: string): GatewayError {
   return new GatewayError("TOOL_EXISTS", message, { metadata: { tool: name, source: sourceName(source) } });
 }
 
+/** The name belongs to a tool that the caller may not see. */
+export function nameNotFree(name: string): GatewayError {
+  return new GatewayError("TOOL_EXISTS", `the name "${name}" is not free; choose another`, {
+    metadata: { tool: name },
+  });
+}
+
 /** The tool belongs to a file. */
 export function notRemovable(name: string, source: string): GatewayError {
   const message = `tool "${name}" is declared in ${source}; remove it there, the service removes only what was registered over the wire`;

@@ -211,10 +211,21 @@ export class KeptWork implements Disposable {
   #reconcile(key: string, context: CallContext): Reconcile | undefined {
     const { repeat } = this.#parts.lease;
     const tool = repeat?.reconcile;
-    if (tool === undefined) return undefined;
+    if (tool === undefined || !this.#sees(tool, context)) return undefined;
     const keyNames = ["request_id", ...(repeat?.idempotencyField === undefined ? [] : [repeat.idempotencyField])];
     const known = { ...this.#parts.opened.call.arguments, ...Object.fromEntries(keyNames.map((name) => [name, key])) };
     return { tool, run: () => this.#ask(tool, known, context) };
+  }
+
+  /** What says that a tool could not be asked would say that there is one. */
+  #sees(tool: string, { principal }: CallContext): boolean {
+    try {
+      this.#parts.deps.registry.get(tool, principal);
+      return true;
+    } catch (error) {
+      if (error instanceof GatewayError && error.reason === "TOOL_NOT_FOUND") return false;
+      throw error;
+    }
   }
 
   /** Calls the tool that knows what became of a call, with those of the values that it has parameters for. */

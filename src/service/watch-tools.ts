@@ -15,6 +15,9 @@ import type { Turns } from "./turns.ts";
 /** Time without events after which a watch says that it is up to date. */
 const SYNCED_AFTER_MS = 30_000;
 
+/** How often it is looked whether a watcher is still who it was: as often as files of keys are. */
+const LOOK_MS = 1_000;
+
 /** How long a reader may take nothing while there is something for it: what waits for it is held as long. */
 const STALLED_AFTER_MS = 5 * 60_000;
 
@@ -46,12 +49,16 @@ export async function* watchTools(
   const watcher = new Watcher(selection, tools, after === 0);
   const events = registry.watch(after, rpc.principal, rpc.signal);
   const messages = watcher.messages(eventsUntil(events, rpc.signal, clock));
-  for await (const message of withTicks(messages, SYNCED_AFTER_MS, clock)) {
-    if (message === TICK && !watcher.synced) continue;
-    const turn = turns.next();
-    if (turn !== undefined) await turn;
+  let saidMs = clock.monotonicMs();
+  const tickMs = rpc.reauthenticate === undefined ? SYNCED_AFTER_MS : LOOK_MS;
+  for await (const message of withTicks(messages, tickMs, clock)) {
     // A watch may outlive the key or token it began with.
     if (rpc.reauthenticate !== undefined) refuseChanged(rpc.principal, await rpc.reauthenticate());
+    const nowMs = clock.monotonicMs();
+    if (message === TICK && (!watcher.synced || nowMs - saidMs < SYNCED_AFTER_MS)) continue;
+    saidMs = nowMs;
+    const turn = turns.next();
+    if (turn !== undefined) await turn;
     // Comes to rest only once the transport has room for the message, as each message read makes.
     using _stalled = clock.after(STALLED_AFTER_MS, () => rpc.abort(watchStalled()));
     yield message === TICK ? { revision: BigInt(watcher.revision), event: { case: "synced", value: {} } } : message;

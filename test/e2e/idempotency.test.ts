@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { ConnectError, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { Effect, ToolErrorDetailSchema } from "../../gen/toolgate/v1/errors_pb.ts";
 import { OperatorService } from "../../gen/toolgate/v1/operator_service_pb.ts";
 import { LedgerDatabase } from "../../src/stores/ledger-database.ts";
@@ -67,6 +68,12 @@ function toolFiles(port: number): Readonly<Record<string, string>> {
       reconcile: "refund_status",
     }),
     "tools/refund_mischecked.yaml": tool("refund_mischecked", { ...posted, reconcile: "refund" }),
+    "tools/refund_hidden.yaml": tool("refund_hidden", { ...posted, reconcile: "auditors_status" }),
+    "tools/auditors_status.yaml": tool("auditors_status", {
+      endpoint: `http://127.0.0.1:${port}/status`,
+      params,
+      allowed_roles: ["auditor"],
+    }),
     "tools/refund_status.yaml": tool("refund_status", {
       endpoint: `http://127.0.0.1:${port}/status`,
       params: [...params, { name: "refund_key", type: "string" }],
@@ -151,6 +158,19 @@ test("`reconcile` is asked what became of a call: with its arguments and its key
   });
   expect(valueOf(response)).toEqual({ refunded: 1, query: { order: "A1", refund_key: "key-1" } });
   expect(shop.refunds).toHaveLength(1);
+});
+
+test("a `reconcile` that the caller may not see is not asked, and no word says that there is one [X-D09]", async () => {
+  shop.lose = true;
+  await failureOf(refund("refund_hidden", "key-1"));
+  await failureOf(refund("refund", "key-1"));
+  const said = async (name: string): Promise<string> => {
+    const error = await refund(name, "key-1").catch((thrown: unknown) => thrown);
+    const { rawMessage } = ConnectError.from(error);
+    const metadata = error instanceof ConnectError ? error.findDetails(ErrorInfoSchema)[0]?.metadata : {};
+    return JSON.stringify([rawMessage, { ...metadata, earlier_call_id: "" }]).replaceAll(name, "TOOL");
+  };
+  expect(await said("refund_hidden")).toBe(await said("refund"));
 });
 
 test("a `reconcile` that may change something is not asked", async () => {

@@ -187,6 +187,36 @@ test("who may not see a registered tool cannot unregister it, and is told that i
   expect(registry.get("tool", { id: "key:o", roles: ["ops"] }).definition.name).toBe("tool");
 });
 
+test("who registers what a hidden tool is called learns that the name is not free, and nothing else [X-D09]", async () => {
+  const folder = await temporaryFolder();
+  await writeFile(join(folder, "secret_file.yaml"), declaration("of_file", "a tool", "roles: ops"));
+  const { registry } = await startRegistry({ folder });
+  await declare(registry, "registered", "roles: ops");
+  const viewer: Principal = { id: "key:v", roles: ["publisher"] };
+  const told = async (name: string, options: { mustNotExist?: boolean; etag?: string } = {}): Promise<unknown> => {
+    const text = declaration(name, "another tool");
+    return registry.register({ ...registration(text), ...options }, viewer, OPEN_END).then(
+      () => "taken",
+      (error: unknown) => {
+        const { reason, message, modelMessage, metadata } = GatewayError.from(error);
+        return JSON.stringify([reason, message, modelMessage, metadata]).replaceAll(name, "NAME");
+      },
+    );
+  };
+  const expected = JSON.stringify([
+    "TOOL_EXISTS",
+    'the name "NAME" is not free; choose another',
+    'the name "NAME" is not free; choose another',
+    { tool: "NAME" },
+  ]);
+  for (const name of ["of_file", "registered"]) {
+    expect(await told(name)).toBe(expected);
+    expect(await told(name, { mustNotExist: true })).toBe(expected);
+    expect(await told(name, { etag: "anything" })).toBe(expected);
+  }
+  expect(await told("free")).toBe("taken");
+});
+
 test("a broken edit leaves the last good version serving with its rule [Y-D10]", async () => {
   const folder = await temporaryFolder();
   const file = join(folder, "tool.yaml");

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
 import type { JsonValue } from "../../src/core/json.ts";
+import type { Principal } from "../../src/core/principal.ts";
+import { createRandom } from "../core/random.ts";
 import {
   answerOf,
   explained,
@@ -91,6 +93,68 @@ test("`visible: false` keeps a tool from List, Watch, calls by any name and near
   await until(registry, () => !toolNames(registry).includes("fs/read_file"));
   const later = await readEvents(registry.watch(revision, ANONYMOUS, OPEN_END), ({ type }) => type === "synced");
   expect(later).toContainEqual(expect.objectContaining({ type: "removed", name: "fs/read_file" }));
+});
+
+test("a tool that nobody may call is not there where denied callers are told so, whoever asks [X-D09]", async () => {
+  const overrides = "{read_file: {visible: false}, write_file: {allowed_roles: [writer]}}";
+  const { registry } = await startServers({
+    files: { "fs.yaml": server("fs", `tools: {overrides: ${overrides}}\n`) },
+    offers: { fs: [offered("read_file"), offered("write_file"), offered("stat")] },
+    tellsDenied: () => true,
+  });
+  expect(await answerOf(registry, "fs/stat")).toBe("{}");
+  expect(await answerOf(registry, "fs/write_file")).toMatch(/^PERMISSION_DENIED/);
+  for (const name of ["fs/read_file", "fs_read_file", "fs/none"]) {
+    expect(await answerOf(registry, name)).toMatch(/^TOOL_NOT_FOUND/);
+  }
+});
+
+test("for every principal all ways agree on a server's tools, by the rules of tool, server, group and defaults [S2-55, S2-56, X-D09]", {
+  timeout: 60_000,
+}, async () => {
+  const random = createRandom(11);
+  const roles = ["ops", "sales", "admin"];
+  const rule = (): readonly string[] | undefined =>
+    random() < 0.5 ? undefined : [roles[Math.floor(random() * roles.length)] ?? "ops"];
+  const line = (list: readonly string[] | undefined): string =>
+    list === undefined ? "" : `allowed_roles: [${list.join()}]`;
+  for (let round = 0; round < 10; round++) {
+    const [ofDefaults, ofGroup, ofServer] = [rule(), rule(), rule()];
+    const tools = Array.from({ length: 6 }, (_, n) => ({ name: `t${n}`, own: rule(), hidden: random() < 0.2 }));
+    const overrides = tools.map(({ name, own, hidden }) => {
+      const keys = [line(own), hidden ? "visible: false" : ""].filter((text) => text !== "");
+      return `${name}: {${keys.join(", ")}}`;
+    });
+    const defaults = {
+      policies: new Map(ofDefaults === undefined ? [] : [["allowed_roles", ofDefaults] as const]),
+      groups: new Map([["g", new Map(ofGroup === undefined ? [] : [["allowed_roles", ofGroup] as const])]]),
+    };
+    const text = server("fs", `group: g\n${line(ofServer)}\ntools: {overrides: {${overrides.join(", ")}}}\n`);
+    const offers = { fs: tools.map(({ name }) => offered(name)) };
+    const { registry } = await startServers({ files: { "fs.yaml": text }, offers, defaults });
+    for (const has of [[], ["ops"], ["sales"], ["admin", "ops"]]) {
+      const principal: Principal = { id: "key:p", roles: has };
+      const expected = tools.flatMap(({ name, own, hidden }) => {
+        const counts = own ?? ofServer ?? ofGroup ?? ofDefaults;
+        return !hidden && (counts === undefined || counts.some((role) => has.includes(role))) ? [`fs/${name}`] : [];
+      });
+      expect(registry.list(principal).tools.map(({ definition }) => definition.name)).toEqual(expected);
+      const events = await readEvents(registry.watch(0, principal, OPEN_END), ({ type }) => type === "synced");
+      const told = events.flatMap((event) => (event.type === "upserted" ? [event.view.definition.name] : []));
+      expect(told.toSorted()).toEqual(expected);
+      for (const { name } of tools) {
+        const ways = [
+          () => registry.get(`fs/${name}`, principal),
+          () => registry.acquire(`fs/${name}`, principal)[Symbol.dispose](),
+        ];
+        for (const way of ways) {
+          if (expected.includes(`fs/${name}`)) way();
+          else expect(way).toThrow(expect.objectContaining({ reason: "TOOL_NOT_FOUND" }));
+        }
+      }
+    }
+    await registry[Symbol.asyncDispose]();
+  }
 });
 
 test("`enabled: false` takes one tool out of service and leaves the others", async () => {
