@@ -10,7 +10,6 @@ import { Output } from "./terminal.ts";
 export async function runCli(argv: readonly string[], host: Host): Promise<ExitCode> {
   let code: ExitCode = EXIT.ok;
   let complaint = "";
-  // `| head` has read enough: that is no failure, and a gateway goes on without a reader of its log.
   let onBroken = throwUnlessClosed;
   // They stay until the process ends, since a closed pipe may show only after the last write.
   for (const stream of [host.stdout, host.stderr]) {
@@ -48,6 +47,7 @@ export async function runCli(argv: readonly string[], host: Host): Promise<ExitC
   return code;
 }
 
+/** `| head` has read enough: that is no failure, and a gateway goes on without a reader of its log. */
 function throwUnlessClosed(error: NodeJS.ErrnoException): void {
   if (!isClosedPipe(error)) throw error;
 }
