@@ -22,6 +22,7 @@ const USAGE = `npm run bench:scale -- [options]
   --tools N     declarations in the folder (default 10000)
   --writes N    single writes, one after the other, each until the new version was called (default 1000)
   --streams N   idle streams of each kind, opened where there are no tools (default 5000)
+  --different   no two declarations have a part in common, such as the same params (default: those of one shape do)
 About 4 minutes. Nothing of it passes or fails: times depend on the machine. The same is measured with no tools, to
 compare with.`;
 
@@ -106,12 +107,12 @@ async function startUpstream(): Promise<Upstream> {
   };
 }
 
-async function writeTools(folder: string, count: number): Promise<void> {
+async function writeTools(folder: string, { tools: count, different }: Run): Promise<void> {
   for (let start = 0; start < count; start += FOLDER_SIZE) {
     const part = join(folder, "tools", `part-${start / FOLDER_SIZE}`);
     await mkdir(part, { recursive: true });
     const numbers = Array.from({ length: Math.min(FOLDER_SIZE, count - start) }, (_, i) => start + i);
-    await Promise.all(numbers.map((n) => writeFile(join(part, `tool-${n}.yaml`), declaration(n))));
+    await Promise.all(numbers.map((n) => writeFile(join(part, `tool-${n}.yaml`), declaration(n, different))));
   }
 }
 
@@ -133,6 +134,7 @@ async function changeToCallable(
 /** What one run is about. */
 interface Run {
   readonly tools: number;
+  readonly different: boolean;
   readonly writes: number;
   readonly streams: number;
   readonly upstream: Upstream;
@@ -147,10 +149,10 @@ interface Measured {
 
 /** All figures of a gateway with so many tools. */
 async function measure(run: Run): Promise<Measured> {
-  const { tools, upstream, silent: silentUpstream } = run;
+  const { upstream, silent: silentUpstream } = run;
   const folder = await mkdtemp(join(tmpdir(), "toolgate-scale-"));
   try {
-    await writeTools(folder, tools);
+    await writeTools(folder, run);
     const file = join(folder, "tools", "probe.yaml");
     await mkdir(join(folder, "tools"), { recursive: true });
     await writeFile(file, probe(upstream.port, "v0"));
@@ -273,6 +275,7 @@ async function main(): Promise<void> {
       tools: { type: "string", default: "10000" },
       writes: { type: "string", default: "1000" },
       streams: { type: "string", default: "5000" },
+      different: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
   });
@@ -284,7 +287,7 @@ async function main(): Promise<void> {
   const writes = Number(values.writes);
   await using upstream = await startUpstream();
   await using silentUpstream = await startSilentUpstream();
-  const common = { upstream, silent: silentUpstream };
+  const common = { different: values.different, upstream, silent: silentUpstream };
   const without = await measure({ ...common, tools: 0, writes: 0, streams: Number(values.streams) });
   const many = await measure({ ...common, tools, writes, streams: 0 });
   const rss = per((many.loaded.rssBytes - without.loaded.rssBytes) / 1024, tools);

@@ -11,9 +11,13 @@ endpoint: http://127.0.0.1:${upstreamPort}/${revision}
 `;
 }
 
-/** One of many declarations: four shapes as people write them, each with texts of its own. */
-export function declaration(n: number): string {
-  return (SHAPES[n % SHAPES.length] ?? lookup)(n);
+/**
+ * One of many declarations: four shapes as people write them, each with texts of its own. Parts such as `params` are the
+ * same in all of a shape, unless `different`: then a comment makes each part another text.
+ */
+export function declaration(n: number, different: boolean): string {
+  const text = (SHAPES[n % SHAPES.length] ?? lookup)(n);
+  return different ? text.replaceAll(/:\n(?= )/g, `:\n  # ${n}\n`).replaceAll(/[}\]]$/gm, `$& # ${n}`) : text;
 }
 
 const SHAPES: readonly ((n: number) => string)[] = [lookup, search, message, metrics];

@@ -1,6 +1,7 @@
 import { MAX_JSON_DEPTH } from "../core/json.ts";
 import { readJson } from "./json-document.ts";
 import { readPlainYaml } from "./plain-yaml.ts";
+import type { SharedParts } from "./shared-parts.ts";
 import type { Finding, LineIndex, SourceDocument, SourceNode, SourceProblem } from "./source-document.ts";
 import { createSourceDocument, indexLines, mappingNode } from "./source-document.ts";
 import { holdsLoneSurrogate, LONE_SURROGATE, valueText } from "./wording.ts";
@@ -35,6 +36,8 @@ export type DocumentOutcome =
 export interface ParseDocumentOptions {
   /** A text that holds nothing, or comments alone, is a mapping without keys. Default: it is refused. */
   readonly allowEmpty?: boolean;
+  /** Parts that this document may have in common with others. Default: it is read for itself. */
+  readonly parts?: SharedParts;
 }
 
 /**
@@ -48,7 +51,7 @@ export function parseDocument(
 ): DocumentOutcome {
   const body = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   const lines = indexLines(body);
-  const read = readText(body, format, lines);
+  const read = readText(body, format, { lines, parts: options.parts });
   if (read.findings.length > 0) return refused(read.findings, lines);
   const nothing = options.allowEmpty === true ? mappingNode(new Map(), 0) : undefined;
   const root = read.root === undefined || read.root.plain === "" ? nothing : read.root;
@@ -73,12 +76,12 @@ export function orderProblems<P extends SourceProblem>(problems: readonly P[]): 
 function readText(
   text: string,
   format: "yaml" | "json",
-  lines: LineIndex,
+  { lines, parts }: { readonly lines: LineIndex; readonly parts: SharedParts | undefined },
 ): { readonly root: SourceNode | undefined; readonly findings: readonly Finding[] } {
   const findings = badLength(text, format) ?? badSigns(text);
   if (findings.length > 0) return { root: undefined, findings };
   if (format === "json") return readJson(text, lines);
-  const root = readPlainYaml(text);
+  const root = readPlainYaml(text, parts);
   if (root !== undefined) return { root, findings };
   return text.length > MAX_WHOLE_YAML ? { root, findings: [TOO_LONG_FOR_WHOLE] } : readYaml(text, lines);
 }

@@ -1,4 +1,6 @@
 import type { JsonValue } from "../core/json.ts";
+import { plainValue } from "./plain-scalar.ts";
+import { type Entry, partText, type SharedParts } from "./shared-parts.ts";
 import type { SourceMember, SourceNode } from "./source-document.ts";
 import { listNode, mappingNode, scalarNode } from "./source-document.ts";
 
@@ -27,21 +29,6 @@ const LINE_END = /(?: *| +#([^\n]*))(?:\n|$)/y;
 /** Beginning of a block of text that keeps its lines. */
 const LITERAL = /\|(-?)\n/y;
 
-/** Numbers whose value is beyond doubt, and texts that may be numbers of another form. */
-const INTEGER = /^(?:0|-?[1-9]\d{0,14})$/;
-const DECIMAL = /^-?\d{1,15}\.\d{1,15}$/;
-const MAYBE_NUMBER = /^[-+.\d][\da-fA-FxXoO.+_-]*$/;
-
-/** Words of the core schema. Source: https://yaml.org/spec/1.2.2/#1032-tag-resolution. */
-const WORDS: ReadonlyMap<string, boolean | null> = new Map([
-  ["true", true],
-  ["false", false],
-  ["null", null],
-  ["~", null],
-]);
-const MAYBE_WORD = /^(?:true|false|null)$/i;
-const PLAIN_WORD = /^[A-EG-MO-SU-Za-eg-mo-su-z]/;
-
 /** The reader's place in the text. */
 interface Cursor {
   readonly text: string;
@@ -60,13 +47,15 @@ interface Cursor {
  * Reads YAML of the simple kind that nearly all declarations are, twenty times as fast as the whole reader, with the
  * very outcome that one has. `undefined` for everything else, whether it is right or wrong: several lines in one plain
  * or quoted scalar, anchors, tags, unusual keys and numbers, anything that takes a second look.
+ *
+ * @param parts where lists and mappings at the top are looked up, and kept. Default: they are all read.
  */
-export function readPlainYaml(text: string): SourceNode | undefined {
+export function readPlainYaml(text: string, parts?: SharedParts): SourceNode | undefined {
   if (text.includes("\t") || text.includes("\r")) return undefined;
   const cursor: Cursor = { text, at: 0, indent: 0, depth: 0, values: 0 };
   toContent(cursor);
   if (cursor.indent !== 0) return undefined;
-  const root = readMapping(cursor, 0);
+  const root = readMapping(cursor, 0, parts?.takes(text) === true ? parts : undefined);
   return cursor.indent < 0 ? root : undefined;
 }
 
@@ -90,19 +79,50 @@ function toContent(cursor: Cursor): void {
   if (commentIndent > Math.max(cursor.indent, 0)) cursor.indent = Number.NaN;
 }
 
-function readMapping(cursor: Cursor, indent: number): SourceNode | undefined {
+function readMapping(cursor: Cursor, indent: number, parts?: SharedParts): SourceNode | undefined {
   const offset = cursor.at;
   const members = new Map<string, SourceMember>();
   do {
-    const keyOffset = cursor.at;
-    const name = takeKey(cursor);
-    if (name === undefined || members.has(name) || !enter(cursor)) return undefined;
-    const node = readMember(cursor, indent);
-    cursor.depth--;
-    if (node === undefined) return undefined;
-    members.set(name, { keyOffset, node });
+    const entry = parts === undefined ? readEntry(cursor, indent) : readPart(cursor, parts);
+    if (entry === undefined || members.has(entry.name)) return undefined;
+    members.set(entry.name, entry.member);
   } while (cursor.indent === indent);
   return cursor.indent < indent ? mappingNode(members, offset) : undefined;
+}
+
+function readEntry(cursor: Cursor, indent: number): Entry | undefined {
+  const keyOffset = cursor.at;
+  const name = takeKey(cursor);
+  if (name === undefined || !enter(cursor)) return undefined;
+  const node = readMember(cursor, indent);
+  cursor.depth--;
+  return node === undefined ? undefined : { name, member: { keyOffset, node } };
+}
+
+/** An entry at the top: one that was read before is taken as it is. */
+function readPart(cursor: Cursor, parts: SharedParts): Entry | undefined {
+  const { at: keyOffset, values } = cursor;
+  const text = partText(cursor.text, keyOffset);
+  if (text === undefined) return readEntry(cursor, 0);
+  const known = parts.find(text);
+  if (known !== undefined) {
+    const { name, member } = known;
+    const moved = { keyOffset, node: member.node, shift: keyOffset - member.keyOffset };
+    return skipPart(cursor, text, known.values) ? { name, member: moved } : undefined;
+  }
+  const entry = readEntry(cursor, 0);
+  // A scalar over several lines is read in no time, and hardly ever the same in two documents.
+  const isKept = entry !== undefined && entry.member.node.depth > 0 && cursor.at === keyOffset + text.length;
+  if (isKept) parts.keep(text, { ...entry, values: cursor.values - values });
+  return entry;
+}
+
+/** Goes on behind a part that need not be read; false where it holds one value too many. */
+function skipPart(cursor: Cursor, text: string, values: number): boolean {
+  cursor.at += text.length;
+  cursor.values += values;
+  cursor.indent = cursor.at < cursor.text.length ? 0 : -1;
+  return cursor.values <= MAX_VALUES;
 }
 
 /** What stands behind a key. */
@@ -257,14 +277,14 @@ function readFlowList(cursor: Cursor): SourceNode | undefined {
 }
 
 /** Reads entries between commas, the brackets included. */
-function readEntries(cursor: Cursor, end: "}" | "]", readEntry: () => boolean): boolean {
+function readEntries(cursor: Cursor, end: "}" | "]", readOne: () => boolean): boolean {
   cursor.at++;
   skipSpaces(cursor);
   let sign = cursor.text[cursor.at] === end ? end : ",";
   if (sign === end) cursor.at++;
   while (sign === ",") {
     skipSpaces(cursor);
-    if (!readEntry()) return false;
+    if (!readOne()) return false;
     skipSpaces(cursor);
     sign = cursor.text[cursor.at++] ?? "";
   }
@@ -299,16 +319,6 @@ function readQuoted(cursor: Cursor): string | undefined {
 function isPlain(source: string, text: string, at: number): boolean {
   PLAIN_START.lastIndex = at;
   return source !== "" && PLAIN_START.test(text) && !source.endsWith(":");
-}
-
-/** The value of a plain scalar by the core schema; `undefined` for what may be a number or word of another form. */
-function plainValue(source: string): JsonValue | undefined {
-  // As most do: begins with a letter that neither a number nor a word of the schema begins with.
-  if (PLAIN_WORD.test(source)) return source;
-  const word = WORDS.get(source);
-  if (word !== undefined) return word;
-  if (INTEGER.test(source) || DECIMAL.test(source)) return Number(source);
-  return MAYBE_NUMBER.test(source) || MAYBE_WORD.test(source) ? undefined : source;
 }
 
 /** Counts a level and a value in; false where that is one too many. Who enters leaves by `depth--`. */

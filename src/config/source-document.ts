@@ -48,6 +48,8 @@ export interface SourceNode {
 export interface SourceMember {
   readonly keyOffset: number;
   readonly node: SourceNode;
+  /** What the places in its node are behind those in this text, where it was read in another. Default 0. */
+  readonly shift?: number;
 }
 
 /** A mapping read from YAML or JSON text that still knows where everything stood. */
@@ -152,11 +154,14 @@ export function createSourceDocument(root: SourceNode, lines: LineIndex): Source
 function locate(root: SourceNode, pointer: string): { node: SourceNode; offset: number; whole: boolean } {
   let node = root;
   let offset = root.offset;
+  let shift = 0;
   for (const step of pointerSteps(pointer)) {
     const member = node.members?.get(step);
-    const next = member?.node ?? (/^\d+$/.test(step) ? node.items?.[Number(step)] : undefined);
+    const next =
+      member?.node ?? (node.items !== undefined && /^\d+$/.test(step) ? node.items[Number(step)] : undefined);
     if (next === undefined) return { node, offset, whole: false };
-    offset = member?.keyOffset ?? next.offset;
+    offset = (member?.keyOffset ?? next.offset) + shift;
+    shift += member?.shift ?? 0;
     node = next;
   }
   return { node, offset, whole: true };

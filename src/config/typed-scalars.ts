@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonArray, isJsonObject, jsonPointer, jsonTypeName, ownValue, pointerSteps } from "../core/json.ts";
+import type { SharedResults } from "../core/shared-values.ts";
 import { ownList, ownObject, ownText } from "./own-values.ts";
 
 /** What was found out about schemas; of use for as long as they are the same objects. */
@@ -15,6 +16,8 @@ export interface ScalarPlace {
   readonly root?: JsonValue;
   /** What is known of the schema already. */
   readonly known?: KnownSchemas;
+  /** Members of the value that were read before, by the same schema. Default: all are read. */
+  readonly shared?: SharedResults<JsonValue>;
 }
 
 /** A schema that says nothing. */
@@ -26,8 +29,13 @@ const ANY_VALUE: JsonObject = {};
  * stays `null`, since an empty value is no text.
  */
 export function readTypedScalars(value: JsonValue, schema: JsonValue, place: ScalarPlace): JsonValue {
-  const { source, pointer = "", root = schema, known = new Map() } = place;
-  return read(value, schema, { source, root, steps: pointerSteps(pointer), known });
+  const { source, pointer = "", root = schema, known = new Map(), shared } = place;
+  const reading = { source, root, steps: pointerSteps(pointer), known };
+  if (shared === undefined || !isJsonObject(value)) return read(value, schema, reading);
+  const { branches } = expectation(schema, reading);
+  return readMembers(value, branches, reading, (member, work) => {
+    return typeof member === "object" && member !== null ? shared.of(member, work) : work();
+  });
 }
 
 interface Reading {
@@ -68,13 +76,18 @@ function readItems(value: readonly JsonValue[], branches: Expectation["branches"
 }
 
 /** The mapping itself where nothing in it is another. */
-function readMembers(value: JsonObject, branches: Expectation["branches"], reading: Reading): JsonValue {
+function readMembers(
+  value: JsonObject,
+  branches: Expectation["branches"],
+  reading: Reading,
+  once: (member: JsonValue, work: () => JsonValue) => JsonValue = (_member, work) => work(),
+): JsonValue {
   let changed: Map<string, JsonValue> | undefined;
   for (const name of Object.keys(value)) {
     const member = value[name];
     // Most members are texts, which stay as they are.
     if (member === undefined || member === null || typeof member === "string") continue;
-    const made = inside(name, reading, member, memberSchema(branches, name));
+    const made = once(member, () => inside(name, reading, member, memberSchema(branches, name)));
     if (made !== member) (changed ??= new Map<string, JsonValue>()).set(name, made);
   }
   return changed === undefined ? value : withMembers(value, changed);

@@ -81,17 +81,20 @@ export function jsonTypeName(value: JsonValue): string {
 
 /** Joins steps to a JSON pointer. Source: RFC 6901. */
 export function jsonPointer(steps: readonly (string | number)[]): string {
-  return steps.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
+  let pointer = "";
+  for (const step of steps) {
+    const text = String(step);
+    const isPlain = !text.includes("~") && !text.includes("/");
+    pointer += `/${isPlain ? text : text.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+  }
+  return pointer;
 }
 
 /** Splits a JSON pointer into its steps. Source: RFC 6901. */
 export function pointerSteps(pointer: string): string[] {
-  return pointer === ""
-    ? []
-    : pointer
-        .slice(1)
-        .split("/")
-        .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  if (pointer === "") return [];
+  const steps = pointer.slice(1).split("/");
+  return pointer.includes("~") ? steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~")) : steps;
 }
 
 function exactNumber(_key: string, value: unknown, context?: { source?: string }): unknown {

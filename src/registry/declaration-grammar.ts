@@ -1,11 +1,14 @@
 import { setImmediate } from "node:timers/promises";
 import { createDocumentCheck, type DocumentCheck } from "../config/document-check.ts";
+import { SharedParts } from "../config/shared-parts.ts";
 import type { Adapter } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
+import { freezeJson, SharedResults } from "../core/shared-values.ts";
 import type { Step } from "../core/step.ts";
 import type { ToolKind } from "../core/tool.ts";
 import { RESULT_SCHEMA } from "../shaping/result-rules.ts";
 import { composeDeclarationSchema, kindSchema, notYetKeys, type SchemaParts } from "./declaration-schema.ts";
+import type { ReadSchema } from "./params.ts";
 import { Standards } from "./standards.ts";
 import type { SchemaProblem } from "./tool-schemas.ts";
 
@@ -25,6 +28,10 @@ export interface DeclarationGrammar extends GrammarParts {
   readonly notYet: readonly string[];
   /** Policies and time limits of declarations that set none. */
   readonly standards: Standards;
+  /** What declarations have in common. */
+  readonly parts: SharedParts;
+  /** Schemas of parts that declarations have in common. */
+  readonly schemas: SharedResults<ReadSchema>;
   /** Checks declarations of a kind; of one that is not in force, what all kinds have in common. */
   check(kind: ToolKind): DocumentCheck;
   /**
@@ -55,6 +62,8 @@ export function createDeclarationGrammar(parts: GrammarParts): DeclarationGramma
     schema: composeDeclarationSchema(schemaParts),
     notYet: notYetKeys(schemaParts),
     standards: new Standards(),
+    parts: new SharedParts(),
+    schemas: new SharedResults(({ schema }) => freezeJson(schema)),
     check,
     prepare: async () => {
       for (const kind of parts.adapters.keys()) {

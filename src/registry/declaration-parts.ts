@@ -4,7 +4,7 @@ import type { ConfigIssue, PrivateReach } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue, pointerSteps } from "../core/json.ts";
 import type { DeclaredTool, ToolKind } from "../core/tool.ts";
-import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
+import type { ParsedResultRules } from "../shaping/result-rules.ts";
 import { type ResolvedAccess, resolveAccess } from "./access.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 import type { DeclarationGrammar } from "./declaration-grammar.ts";
@@ -48,13 +48,8 @@ export function readCommon(document: SourceDocument, kind: ToolKind, options: Pa
   const { grammar, defaults } = options;
   const { value, issues } = grammar.check(kind)(document);
   const keys = soundKeys(value, issues);
-  const { tool, inner, ...found } = readTool({ keys, document, kind, schemaProblem: grammar.schemaProblem });
-  const result = parseResultRules(ownObject(keys, "result"), {
-    delivery: tool.delivery,
-    defaultMaxLength: defaults.maxLength,
-    defaultTruncation: defaults.truncation,
-    defaultRedact: defaults.redact,
-  });
+  const { tool, inner, ...found } = readTool({ keys, document, kind, grammar });
+  const result = grammar.standards.results(ownObject(keys, "result"), tool, defaults);
   const timeouts = grammar.standards.timeouts(ownObject(keys, "timeout"), tool, defaults);
   const policies = grammar.standards.policies(keys, defaults);
   const parts = [{ issues }, found, { issues: resultIssues(result, tool) }, timeouts, policies];

@@ -4,8 +4,9 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
 import type { DeclaredTool, ToolHints, ToolKind } from "../core/tool.ts";
+import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import { withoutKeyField } from "./key-field.ts";
-import { readInputSchema, readOutputSchema, type SchemaProblem } from "./tool-schemas.ts";
+import { readInputSchema, readOutputSchema } from "./tool-schemas.ts";
 
 /** A tool with what was found in its schemas. */
 export interface ReadTool {
@@ -22,13 +23,13 @@ export interface ToolSource {
   readonly keys: JsonObject;
   readonly document: SourceDocument;
   readonly kind: ToolKind;
-  readonly schemaProblem: SchemaProblem;
+  readonly grammar: Pick<DeclarationGrammar, "schemaProblem" | "schemas">;
 }
 
 /** Reads what a declaration says of its tool whatever the kind. */
-export function readTool({ keys, document, kind, schemaProblem }: ToolSource): ReadTool {
-  const input = readInputSchema(keys, document, schemaProblem);
-  const output = readOutputSchema(keys, document, schemaProblem);
+export function readTool({ keys, document, kind, grammar }: ToolSource): ReadTool {
+  const input = readInputSchema(keys, document, grammar);
+  const output = readOutputSchema(keys, document, grammar);
   const field = ownValue(keys, "idempotency_field");
   const schemas = withoutKeyField(input.schema, typeof field === "string" ? field : undefined);
   const labels = ownObject(keys, "labels") ?? {};

@@ -1,18 +1,27 @@
 import type { JsonObject } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
+import { SharedResults } from "../core/shared-values.ts";
 import type { DeclaredTool } from "../core/tool.ts";
+import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 import { declaresPolicy, type ResolvedPolicies, resolvePolicies } from "./policies.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
 interface Known {
   readonly policies: Map<string | undefined, ResolvedPolicies>;
-  readonly timeouts: Map<string, ResolvedTimeouts>;
+  readonly timeouts: Map<string, Shared<ResolvedTimeouts>>;
+  readonly results: Map<string, Shared<ParsedResultRules>>;
+}
+
+/** What follows from a block that is absent, and from those that declarations share. */
+interface Shared<R> {
+  readonly absent: R;
+  readonly declared: SharedResults<R>;
 }
 
 /**
- * What is in force for declarations that say nothing themselves: most of thousands do not, so it is worked out once and
- * shared.
+ * What is in force for declarations that say nothing themselves, or the same as others: most of thousands do, so it is
+ * worked out once and shared.
  */
 export class Standards {
   /** As long as the same defaults are in force. */
@@ -35,17 +44,38 @@ export class Standards {
     tool: Pick<DeclaredTool, "delivery" | "kind">,
     defaults: DeclarationDefaults,
   ): ResolvedTimeouts {
-    if (declared !== undefined) return resolveTimeouts(declared, tool, defaults);
-    const { timeouts } = this.#of(defaults);
-    const key = `${tool.kind} ${tool.delivery}`;
-    const found = timeouts.get(key) ?? resolveTimeouts({}, tool, defaults);
-    timeouts.set(key, found);
-    return found;
+    return sharedOf(this.#of(defaults).timeouts, `${tool.kind} ${tool.delivery}`, declared, (block = {}) => {
+      return resolveTimeouts(block, tool, defaults);
+    });
+  }
+
+  /** As {@link parseResultRules}. */
+  results(
+    declared: JsonObject | undefined,
+    { delivery }: Pick<DeclaredTool, "delivery">,
+    defaults: DeclarationDefaults,
+  ): ParsedResultRules {
+    const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
+    return sharedOf(this.#of(defaults).results, delivery, declared, (block) => {
+      return parseResultRules(block, { delivery, defaultMaxLength, defaultTruncation, defaultRedact });
+    });
   }
 
   #of(defaults: DeclarationDefaults): Known {
-    const known = this.#known.get(defaults) ?? { policies: new Map(), timeouts: new Map() };
+    const known = this.#known.get(defaults) ?? { policies: new Map(), timeouts: new Map(), results: new Map() };
     this.#known.set(defaults, known);
     return known;
   }
+}
+
+/** What follows from a block, or from its absence, by what else it depends on. */
+function sharedOf<R>(
+  known: Map<string, Shared<R>>,
+  key: string,
+  declared: JsonObject | undefined,
+  work: (block: JsonObject | undefined) => R,
+): R {
+  const found = known.get(key) ?? { absent: work(undefined), declared: new SharedResults<R>() };
+  known.set(key, found);
+  return declared === undefined ? found.absent : found.declared.of(declared, () => work(declared));
 }

@@ -3,6 +3,7 @@ import { keyText, valueText } from "../config/wording.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonObject, ownValue, stringifyJson } from "../core/json.ts";
+import type { SharedResults } from "../core/shared-values.ts";
 import { dialectOf } from "../pipeline/schema/dialect.ts";
 import { TOO_COMPLEX } from "../pipeline/schema/schema-refused.ts";
 import { type ReadSchema, readParams } from "./params.ts";
@@ -12,17 +13,24 @@ import { readSchemaScalars } from "./schema-scalars.ts";
 /** What is wrong with a JSON Schema for arguments or results, in one line; `undefined` where it can be used. */
 export type SchemaProblem = (schema: JsonObject) => string | undefined;
 
+/** What schemas are read with. */
+export interface SchemaTools {
+  readonly schemaProblem: SchemaProblem;
+  /** Schemas of parts that declarations have in common. */
+  readonly schemas: SharedResults<ReadSchema>;
+}
+
 /** Schema of a tool without parameters. */
 const NO_PARAMS: JsonObject = { type: "object", properties: {}, additionalProperties: false };
 
 /** Reads what a declaration says of a tool's arguments: the short form `params`, or `input_schema`, or neither. */
-export function readInputSchema(keys: JsonObject, document: SourceDocument, problem: SchemaProblem): ReadSchema {
+export function readInputSchema(keys: JsonObject, document: SourceDocument, tools: SchemaTools): ReadSchema {
   const params = ownValue(keys, "params");
   const full = ownValue(keys, "input_schema");
   if (params !== undefined && full !== undefined) {
     return refused("/input_schema", "`params` and `input_schema` are both set: keep one");
   }
-  if (Array.isArray(params)) return readShortForm(params, document, problem);
+  if (Array.isArray(params)) return shared(params, tools, (problem) => readShortForm(params, document, problem));
   if (full === undefined || !isJsonObject(full)) return { schema: NO_PARAMS, issues: [], notes: [] };
   const type = ownValue(full, "type") ?? "object";
   if (type !== "object") {
@@ -31,19 +39,28 @@ export function readInputSchema(keys: JsonObject, document: SourceDocument, prob
       `\`input_schema\`: arguments are always a mapping: write \`type: object\`, got ${valueText(type)}`,
     );
   }
-  return readFullForm({ type, ...full }, "input_schema", document, problem);
+  return shared(full, tools, (problem) => readFullForm({ type, ...full }, "input_schema", document, problem));
 }
 
 /** Reads `output_schema`. */
 export function readOutputSchema(
   keys: JsonObject,
   document: SourceDocument,
-  problem: SchemaProblem,
+  tools: SchemaTools,
 ): ReadSchema | undefined {
   const schema = ownValue(keys, "output_schema");
   return schema !== undefined && isJsonObject(schema)
-    ? readFullForm(schema, "output_schema", document, problem)
+    ? shared(schema, tools, (problem) => readFullForm(schema, "output_schema", document, problem))
     : undefined;
+}
+
+/** Reads a part of a declaration, once for all that share it. Issues may name a line of one of them. */
+function shared(part: object, tools: SchemaTools, read: (problem: SchemaProblem) => ReadSchema): ReadSchema {
+  return tools.schemas.of(
+    part,
+    () => read(tools.schemaProblem),
+    ({ issues }) => issues.length === 0,
+  );
 }
 
 function readShortForm(params: readonly JsonValue[], document: SourceDocument, problem: SchemaProblem): ReadSchema {

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { createDocumentCheck } from "../../src/config/document-check.ts";
 import { orderProblems, parseDocument } from "../../src/config/parse-document.ts";
+import { SharedParts } from "../../src/config/shared-parts.ts";
 import { SIZE_SCHEMA } from "../../src/config/sizes.ts";
 import { DURATION_SCHEMA } from "../../src/core/durations.ts";
 import type { JsonObject } from "../../src/core/json.ts";
@@ -139,4 +140,27 @@ test("integers beyond 2^53 are whole numbers and held against limits", () => {
   expect(check(`${GOOD}count: 871234567890123457\n`).lines).toEqual([
     "3:1 `count`: expected a number <= 10, got number 871234567890123457",
   ]);
+});
+
+test("parts that documents share are checked to the same outcome as each by itself, right or wrong", () => {
+  const checkDocument = createDocumentCheck(SCHEMA);
+  const parts = new SharedParts();
+  const bodies = [
+    "list: [aa, bb]\n",
+    "list: [a, bb]\n",
+    "list: [07, 1e1]\n",
+    "map: {a: 1.10, b: text}\n",
+    "map: {a: [1]}\n",
+    "nested: {kind: red, extra: 1}\n",
+    "nested: {kind: green, fixed: 12345678901234567890}\n",
+  ];
+  for (const body of [...bodies, ...bodies, ...bodies]) {
+    const text = `name: it\ntype: http\n${body}`;
+    const outcome = parseDocument(text, "yaml", { parts });
+    if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
+    const { value, issues } = checkDocument(outcome.document);
+    const alone = parseDocument(text, "yaml");
+    if (!alone.ok) throw new Error(JSON.stringify(alone.problems));
+    expect({ value, issues }, text).toStrictEqual(createDocumentCheck(SCHEMA)(alone.document));
+  }
 });

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
+import { parseDocument } from "../../src/config/parse-document.ts";
 import { readPlainYaml } from "../../src/config/plain-yaml.ts";
+import { SharedParts } from "../../src/config/shared-parts.ts";
 import { indexLines } from "../../src/config/source-document.ts";
 import { readYaml } from "../../src/config/yaml-document.ts";
 
@@ -155,4 +157,58 @@ test("declarations with slips at random places are read to the same outcome", ()
     if (expectAgreement(n % 2 === 0 ? lines : `${cut.join("\n")}\n`)) taken++;
   }
   expect(taken).toBeGreaterThan(50);
+});
+
+/** What there is to know of a document, with the places of all that is in it. */
+function facts(text: string, parts?: SharedParts): unknown {
+  const outcome = parseDocument(text, "yaml", parts === undefined ? {} : { parts });
+  if (!outcome.ok) return outcome.problems;
+  const { document } = outcome;
+  const pointers = pointersIn(document.value, "");
+  const told = pointers.map((at) => [at, document.position(at), document.scalarSource(at), document.comment(at)]);
+  return { value: document.value, told };
+}
+
+function pointersIn(value: unknown, pointer: string): string[] {
+  const inside = typeof value === "object" && value !== null ? Object.entries(value) : [];
+  return [pointer, `${pointer}/absent`, ...inside.flatMap(([key, member]) => pointersIn(member, `${pointer}/${key}`))];
+}
+
+test("a document whose parts were read before, in other places of other documents, is read to the same outcome", () => {
+  const parts = new SharedParts();
+  const moved = (text: string): string => `# This one stands lower.\n\nbefore: {b: 1}\n${text}`;
+  const last = DECLARATION.split("\n").slice(5).join("\n");
+  for (const text of [DECLARATION, last, ...CLOSE_CALLS]) {
+    for (const each of [text, moved(text), text, moved(moved(text)), `${text}after: [a]\n`, moved(text)]) {
+      expect(facts(each, parts), JSON.stringify(each)).toStrictEqual(facts(each));
+    }
+  }
+});
+
+test("lists and mappings in the same words are one value in all documents, which nobody can change", () => {
+  const parts = new SharedParts();
+  const read = (name: string): unknown => {
+    return readPlainYaml(`name: ${name}\nlist:\n  - a: [1, {b: c}]\nown: {name: ${name}}\n`, parts)?.value;
+  };
+  const [first, second, third] = ["a", "b", "c"].map(read) as [unknown, unknown, unknown];
+  expect(second).toStrictEqual({ name: "b", list: [{ a: [1, { b: "c" }] }], own: { name: "b" } });
+  expect((third as { list: unknown }).list).toBe((first as { list: unknown }).list);
+  expect(Object.isFrozen((third as { list: [{ a: unknown }] }).list[0].a)).toBe(true);
+  expect(Object.isFrozen((third as { own: unknown }).own)).toBe(false);
+});
+
+test("no more parts are kept than 500, or than 20,000 values of them, and those that are met again stay", () => {
+  const parts = new SharedParts();
+  const read = (n: number, size: number): unknown => {
+    const items = Array.from({ length: size }, (_, i) => `  - ${i}\n`).join("");
+    return readPlainYaml(`list:\n  - n${n}\n${items}`, parts)?.value;
+  };
+  const isKept = (n: number, size: number): boolean => Object.isFrozen((read(n, size) as { list: unknown }).list);
+  for (let n = 0; n <= 500; n++) {
+    read(n, 1);
+    if (n % 100 === 0) read(0, 1);
+  }
+  expect([isKept(0, 1), isKept(1, 1), isKept(400, 1)]).toEqual([true, false, true]);
+  for (let n = 0; n < 25; n++) read(n, 1_000);
+  expect([isKept(400, 1), isKept(24, 1_000)]).toEqual([false, true]);
 });

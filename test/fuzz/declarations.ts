@@ -4,6 +4,7 @@ import { parseDocument as parseWithLibrary, stringify } from "yaml";
 import { createAdapters } from "../../src/adapters/index.ts";
 import { parseDocument } from "../../src/config/parse-document.ts";
 import { readPlainYaml } from "../../src/config/plain-yaml.ts";
+import type { SharedParts } from "../../src/config/shared-parts.ts";
 import { indexLines } from "../../src/config/source-document.ts";
 import { readYaml } from "../../src/config/yaml-document.ts";
 import { isJsonObject, type JsonObject, type JsonValue, jsonEqual, stringifyJson } from "../../src/core/json.ts";
@@ -244,7 +245,7 @@ function checkInput({ format, text }: DeclarationInput, { grammar, checker, outc
       origins: new Map(),
     });
   const outcome = read();
-  if (format === "yaml") checkReaders(text, outcomes);
+  if (format === "yaml") checkReaders(text, outcomes, grammar.parts);
   if (outcome.ok) {
     outcomes.count("accepted");
     checkProblems(outcome.declaration.notes, text);
@@ -309,9 +310,17 @@ function checkDeclaration(declaration: Declaration, checker: Parts["checker"]): 
 /** What is refused before a text is read. */
 const BAD_SIGN = /(?![\t\n\r\u0085])\p{Cc}|\r(?!\n)|[\ufeff\p{Surrogate}]/u;
 
-/** The three readers of YAML agree: ours for plain text, ours for all, and the library by itself. */
-function checkReaders(text: string, outcomes: Outcomes): void {
+/**
+ * The three readers of YAML agree: ours for plain text, with parts of other texts and without, ours for all, and the
+ * library by itself.
+ */
+function checkReaders(text: string, outcomes: Outcomes, parts: SharedParts): void {
   const plain = BAD_SIGN.test(text) ? undefined : readPlainYaml(text);
+  const sharing = BAD_SIGN.test(text) ? undefined : readPlainYaml(text, parts);
+  holds(isDeepStrictEqual(sharing?.value, plain?.value), "parts of other texts are what they are here", {
+    plain: plain?.value,
+    sharing: sharing?.value,
+  });
   if (plain !== undefined) {
     outcomes.count("plain");
     const whole = readYaml(text, indexLines(text));

@@ -43,6 +43,9 @@ const URL_PARTS = /^(?:([^/?#]*:)\/\/([^/?#]*))?([^?#]*)(?:\?([^#]*))?(#.*)?$/s;
 
 const FIXED_HOST = "scheme, host and port must be fixed text: an argument must not choose where a request goes";
 
+/** A host with a name and no port, written as every reader of URLs writes it. */
+const PLAIN_AUTHORITY = /^(?:[a-z][a-z0-9]*(?:-[a-z0-9]+)*\.)+[a-z]{2,}$/;
+
 /** Compiles an endpoint. Literal parts stay as declared, but for characters that a URL cannot hold. */
 export function compileEndpoint(text: string): CompiledEndpoint {
   const [, scheme = "", authority = "", path = "", query = "", fragment] = URL_PARTS.exec(text) ?? [];
@@ -128,6 +131,7 @@ function mixedValue(pair: QueryPair, args: JsonObject): string {
 
 function originOf(scheme: string, authority: string): string | Problem {
   if (authority.includes("{")) return problem(FIXED_HOST);
+  if ((scheme === "https:" || scheme === "http:") && PLAIN_AUTHORITY.test(authority)) return `${scheme}//${authority}`;
   if (!/^https?:$/i.test(scheme)) return problem("must be an absolute URL that begins with http:// or https://");
   if (authority.includes("@"))
     return problem("must not hold credentials; put the secret's name into `auth.secret_ref`");
