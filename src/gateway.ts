@@ -28,9 +28,10 @@ import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
 import type { Declaration } from "./registry/declaration.ts";
 import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/declaration-grammar.ts";
-import type { ParseDeclaration } from "./registry/declaration-source.ts";
+import type { ParseDeclaration, ReadAhead } from "./registry/declaration-source.ts";
 import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
+import { createReadAhead } from "./registry/read-ahead.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
 import { createToolRegistry, type DeniedCall, type RegistryDeps } from "./registry/tool-registry.ts";
 import { redactorOfResults } from "./secrets/result-redactor.ts";
@@ -107,7 +108,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
   });
-  const { parse, prepare, builtIn } = declarationReader(options, settings, { steps, checker, results });
+  const { prepare, ...reader } = declarationReader(options, settings, { steps, checker, results, clock });
   const records = openRecords(options, clock);
   const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: watchOf(records) });
   const takeSecrets = secretsTaker(options, clock);
@@ -116,7 +117,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
   const more = besideTools(identity, redactor, records);
-  const means = { clock, logger, secrets, store, parse, compose, steps, builtIn, ...more };
+  const means = { clock, logger, secrets, store, compose, steps, ...reader, ...more };
   const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
   const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
@@ -240,21 +241,32 @@ async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger)
 function declarationReader(
   { config, environment = {} }: GatewayOptions,
   settings: LiveSettings,
-  { steps, checker, results }: ReaderParts,
-): { readonly parse: ParseDeclaration; builtIn(): readonly Declaration[]; prepare(): Promise<void> } {
+  { steps, checker, results, clock }: ReaderParts,
+): Reader {
   const { registration } = config;
   const grammarWith = (adapters: ReadonlyMap<ToolKind, Adapter>): DeclarationGrammar =>
     createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
   const grammar = grammarWith(adaptersByKind(config, environment));
   const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
   const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
-  return { parse, builtIn, prepare: () => grammar.prepare() };
+  const readAhead = createReadAhead({ clock, compilePattern: (source) => checker.compilePattern(source) });
+  return { parse, readAhead, builtIn, prepare: () => grammar.prepare() };
+}
+
+/** What reads declarations. */
+interface Reader {
+  readonly parse: ParseDeclaration;
+  readonly readAhead: ReadAhead;
+  builtIn(): readonly Declaration[];
+  /** Compiles what all declarations are checked with. */
+  prepare(): Promise<void>;
 }
 
 interface ReaderParts {
   readonly steps: readonly Step[];
   readonly checker: SchemaChecker;
   readonly results: KeptResults | undefined;
+  readonly clock: Clock;
 }
 
 /** The tools by which models read kept results: declared like any tool, so that the same policies hold for them. */

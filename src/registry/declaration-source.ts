@@ -15,6 +15,12 @@ export interface ParseOptions {
 /** Reads a declaration; never throws, whatever the text. */
 export type ParseDeclaration = (text: string, options: ParseOptions) => DeclarationOutcome;
 
+/**
+ * Does in slices what takes long of reading a text, so that reading it right afterwards holds up nobody. Never rejects,
+ * and says nothing of what the text holds.
+ */
+export type ReadAhead = (text: string, format: "yaml" | "json") => Promise<void>;
+
 /** The same for declarations that come in numbers: a fault of the parser becomes a problem of the one, and stops no other. */
 export function containFaults(parse: ParseDeclaration, logger: Logger): ParseDeclaration {
   return (text, options) => {

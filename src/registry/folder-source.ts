@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { AppliedUpdate } from "./applied-update.ts";
-import { containFaults, type ParseDeclaration } from "./declaration-source.ts";
+import { containFaults, type ParseDeclaration, type ReadAhead } from "./declaration-source.ts";
 import type { FileChange } from "./file-tracker.ts";
 import { Pacer } from "./pacer.ts";
 import { sourceProblem } from "./problems.ts";
@@ -18,6 +18,7 @@ export interface FolderSourceDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly parse: ParseDeclaration;
+  readonly readAhead?: ReadAhead | undefined;
   readonly table: ToolTable;
 }
 
@@ -35,11 +36,12 @@ export class FolderSource {
    * their upstreams are open: an adapter that is slow to open one does not hold up other files. Never rejects.
    */
   async apply(changes: readonly FileChange[]): Promise<void> {
-    const { clock, table } = this.#deps;
+    const { clock, table, readAhead } = this.#deps;
     const pacer = new Pacer(clock);
     const updates: SourceUpdate[] = [];
     let sinceMs = clock.monotonicMs();
     for (const change of changes) {
+      if (change.kind === "text") await readAhead?.(change.text, formatOf(change.path));
       updates.push(this.#updateOf(change));
       if (change.kind === "text") sinceMs = Math.min(sinceMs, change.sinceMs);
       await pacer.turn();
@@ -72,8 +74,7 @@ export class FolderSource {
         problems: [sourceProblem(source, "is empty: write a declaration or delete it")],
       };
     }
-    const format = change.path.endsWith(".json") ? "json" : "yaml";
-    const outcome = this.#deps.parse(change.text, { format, source });
+    const outcome = this.#deps.parse(change.text, { format: formatOf(change.path), source });
     return outcome.ok
       ? { kind: "declared", source, declaration: outcome.declaration }
       : { kind: "rejected", source, problems: outcome.problems };
@@ -104,6 +105,10 @@ export class FolderSource {
   #broken(source: string): readonly DeclarationProblem[] {
     return this.#deps.table.snapshot.problemsOf(source).filter((problem) => !problem.note);
   }
+}
+
+function formatOf(path: string): "yaml" | "json" {
+  return path.endsWith(".json") ? "json" : "yaml";
 }
 
 function hasEffect(update: AppliedUpdate): boolean {

@@ -8,7 +8,7 @@ import { raceSignal } from "../core/signal.ts";
 import type { RegistrationStore, StoredRegistration } from "../core/store.ts";
 import type { AppliedUpdate } from "./applied-update.ts";
 import type { Declaration, DeclarationOutcome } from "./declaration.ts";
-import { containFaults, MAX_DECLARATION_BYTES, type ParseDeclaration } from "./declaration-source.ts";
+import { containFaults, MAX_DECLARATION_BYTES, type ParseDeclaration, type ReadAhead } from "./declaration-source.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { Pacer } from "./pacer.ts";
 import { sourceProblem } from "./problems.ts";
@@ -39,6 +39,7 @@ export interface RegistrationsDeps {
   readonly store: RegistrationStore;
   readonly table: ToolTable;
   readonly parse: ParseDeclaration;
+  readonly readAhead?: ReadAhead | undefined;
   /** Who may register what is more than a tool of a known host. Default: who may register at all. */
   readonly registrars?: RegistrarRoles;
 }
@@ -89,7 +90,7 @@ export class Registrations implements AsyncDisposable {
 
   /** Reads every registration anew, since what it means may be another. Never rejects. */
   async readAgain(): Promise<void> {
-    const { table, clock, logger } = this.#deps;
+    const { table, clock, logger, readAhead } = this.#deps;
     const parse = containFaults(this.#deps.parse, logger);
     const pacer = new Pacer(clock);
     for (const name of this.#kept.keys()) {
@@ -97,6 +98,7 @@ export class Registrations implements AsyncDisposable {
       await this.#locks.run(name, async () => {
         const registration = this.#kept.get(name);
         if (registration === undefined) return;
+        await readAhead?.(registration.text, registration.format);
         const startMs = clock.monotonicMs();
         const applied = await table.put([restored(registration, parse)]);
         this.#log(
@@ -111,7 +113,7 @@ export class Registrations implements AsyncDisposable {
   /** @throws GatewayError DECLARATION_INVALID, REQUEST_INVALID, TOOL_EXISTS, ETAG_MISMATCH, STORE_FAILED. */
   async register(options: RegisterOptions, principal: Principal, signal: AbortSignal): Promise<RegisterOutcome> {
     signal.throwIfAborted();
-    const declaration = this.#read(options);
+    const declaration = await raceSignal(this.#read(options), signal);
     const { registrars, table } = this.#deps;
     if (registrars !== undefined) {
       refuseRegistrar(declaration, principal, registrars, (upstream) => table.declaresUpstream(upstream));
@@ -159,7 +161,7 @@ export class Registrations implements AsyncDisposable {
     await this.#locks.idle();
   }
 
-  #read(options: RegisterOptions): Declaration {
+  async #read(options: RegisterOptions): Promise<Declaration> {
     const { text, format, leaseMs } = options;
     if (leaseMs !== undefined && !(leaseMs >= MIN_LEASE_MS && leaseMs <= MAX_LEASE_MS)) {
       const description = `expected 1 s to 30 days, got ${leaseMs / 1000} s`;
@@ -171,6 +173,7 @@ export class Registrations implements AsyncDisposable {
       const message = `the declaration has ${bytes} bytes, at most ${MAX_DECLARATION_BYTES} are allowed; shorten it`;
       throw declarationInvalid([sourceProblem("api", message)], format);
     }
+    await this.#deps.readAhead?.(text, format);
     const outcome = parseOrFail(this.#deps.parse, text, format);
     if (!outcome.ok) throw declarationInvalid(outcome.problems, format);
     return outcome.declaration;

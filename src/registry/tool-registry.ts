@@ -20,7 +20,7 @@ import { raceSignal } from "../core/signal.ts";
 import type { Affected } from "../core/step.ts";
 import type { RegistrationStore } from "../core/store.ts";
 import type { Declaration } from "./declaration.ts";
-import type { ParseDeclaration } from "./declaration-source.ts";
+import type { ParseDeclaration, ReadAhead } from "./declaration-source.ts";
 import { diagnose } from "./diagnose.ts";
 import { explainOffered } from "./explain-server.ts";
 import { FolderSource } from "./folder-source.ts";
@@ -53,6 +53,8 @@ export interface RegistryDeps {
   /** Stays the caller's: the registry does not dispose it. */
   readonly store: RegistrationStore;
   readonly parse: ParseDeclaration;
+  /** Asked before a declaration is parsed while others call. Default: parsing takes the time it takes. */
+  readonly readAhead?: ReadAhead | undefined;
   readonly compose: ComposeTool;
   /** Tools of the gateway's own, which have their names before anybody else. Read again with all others. Default none. */
   readonly builtIn?: () => readonly Declaration[];
@@ -100,12 +102,12 @@ class FolderAndApiRegistry implements Registry {
   readonly #roles = new RolesSeen();
 
   constructor(deps: RegistryDeps) {
-    const { clock, logger, parse } = deps;
+    const { clock, logger, parse, readAhead } = deps;
     this.#deps = deps;
     this.#upstreams = new Upstreams(deps);
     this.#table = new ToolTable({ clock, logger, upstreams: this.#upstreams, steps: deps.steps ?? [] });
     this.#registrations = new Registrations({ ...deps, table: this.#table });
-    this.#source = new FolderSource({ clock, logger, parse, table: this.#table });
+    this.#source = new FolderSource({ clock, logger, parse, readAhead, table: this.#table });
     this.#folder = new WatchedFolder(deps.tools, { clock, logger, apply: (changes) => this.#source.apply(changes) });
   }
 

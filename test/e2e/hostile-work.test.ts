@@ -1,9 +1,15 @@
+import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { openGateway, temporaryFolder } from "./effects-gateway.ts";
-import { reasonOf } from "./gateway-client.ts";
+import { createGatewayClient, reasonOf } from "./gateway-client.ts";
+import { type GatewayProcess, startGateway } from "./gateway-process.ts";
+import { START_TIMEOUT_MS } from "./spawned.ts";
+import { LONGEST_TURN } from "./turn-marks.ts";
 
-/** Ten times what is promised; client and gateway share this process, and other work on the machine counts in part. */
-const MAX_TURN_MS = 250;
+/**
+ * What is asserted of CPU time in one turn of the gateway's event loop. 20 ms are aimed at; code that runs for the first
+ * time takes three times what it takes later, and CPU time itself doubles on a machine that many processes share.
+ */
+const MAX_TURN_MS = 120;
 
 function tool(name: string, schema: object): string {
   return JSON.stringify({
@@ -27,70 +33,60 @@ const DECLARATIONS = [
   `${HEAD}params:\n${Array.from({ length: 199 }, (_, i) => `  - {name: p${i}, type: string, pattern: '^\\p{L}{1,20}${i}$'}\n`).join("")}`,
 ];
 
-/** Longest CPU time of this thread in one turn of the event loop. */
-function watchTurns(): { end(): number } {
-  let last = process.threadCpuUsage();
-  let longestMs = 0;
-  const timer = setInterval(() => {
-    const now = process.threadCpuUsage();
-    longestMs = Math.max(longestMs, (now.user + now.system - last.user - last.system) / 1_000);
-    last = now;
-  }, 1);
-  return {
-    end: () => {
-      clearInterval(timer);
-      return longestMs;
-    },
-  };
+/** What is asked of a gateway, and why it says no. */
+type Request = readonly [ask: () => Promise<unknown>, reason: string];
+
+/** The most CPU time that one turn of the loop of a gateway has taken since this was asked the last time. */
+async function longestTurnMs(gateway: GatewayProcess, nth: number): Promise<number> {
+  process.kill(gateway.pid, "SIGUSR2");
+  const [, ms] = await gateway.waitFor(new RegExp(`(?:${LONGEST_TURN} \\S+\\s[^]*){${nth}}${LONGEST_TURN} (\\S+)\\n`));
+  return Number(ms);
 }
 
 test("huge declarations, schemas and arguments hold up no call of another tool [X-D04, X-D05, X-D06]", {
-  timeout: 60_000,
+  timeout: START_TIMEOUT_MS + 60_000,
 }, async () => {
-  await using folder = await temporaryFolder();
   const properties = Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`p${i}`, { type: "string" }]));
-  await using gateway = await openGateway({
-    folder: folder.path,
-    files: {
-      "tools/quick.json": tool("quick", { properties: { n: { type: "integer" } } }),
-      "tools/wide.json": tool("wide", { properties }),
-      "tools/slow.json": tool("slow", { properties: { a: { pattern: "(a?){500}a{500}" } } }),
-      "tools/forms.json": tool("forms", {
+  await using gateway = await startGateway({
+    tools: {
+      "quick.json": tool("quick", { properties: { n: { type: "integer" } } }),
+      "wide.json": tool("wide", { properties }),
+      "slow.json": tool("slow", { properties: { a: { pattern: "(a?){500}a{500}" } } }),
+      "forms.json": tool("forms", {
         properties: { a: { items: { anyOf: Array.from({ length: 900 }, (_, i) => ({ const: i })) } } },
       }),
     },
+    env: { NODE_OPTIONS: `--import=${pathToFileURL("test/e2e/turn-watch.ts").href}` },
   });
-  const { service } = gateway.client;
+  using client = createGatewayClient(gateway.port);
+  const { service } = client;
   const check = (name: string, args: object): Promise<unknown> =>
     service
       .call({
         invocation: { name, validateOnly: true, arguments: { case: "argumentsJson", value: JSON.stringify(args) } },
       })
-      .catch(reasonOf);
+      .then(() => "OK", reasonOf);
   await check("quick", { n: 0 });
-  const hostile: readonly (() => Promise<unknown>)[] = [
-    ...DECLARATIONS.map((value) => () => {
-      return service.register({ declaration: { case: "declarationYaml", value } }).catch(reasonOf);
-    }),
-    () => check("slow", { a: "a".repeat(500) }),
-    () => check("forms", { a: Array.from({ length: 15_000 }, () => "x") }),
-    () => check("forms", { a: Array.from({ length: 100_000 }, () => 1) }),
+  const hostile: readonly Request[] = [
+    ...DECLARATIONS.map(
+      (value): Request => [
+        () => service.register({ declaration: { case: "declarationYaml", value } }).catch(reasonOf),
+        "DECLARATION_INVALID",
+      ],
+    ),
+    [() => check("slow", { a: "a".repeat(500) }), "ARGUMENTS_INVALID"],
+    [() => check("forms", { a: Array.from({ length: 15_000 }, () => "x") }), "ARGUMENTS_INVALID"],
+    [() => check("forms", { a: Array.from({ length: 100_000 }, () => 1) }), "ARGUMENTS_INVALID"],
+    [() => check("wide", { p0: "x", p1999: "y" }), "OK"],
   ];
-  const turns = watchTurns();
-  const answers: unknown[] = [];
-  const quick: Promise<unknown>[] = [];
-  // One after the other, since several that come together may be worked off in one turn.
-  for (const request of hostile) {
-    quick.push(...Array.from({ length: 10 }, (_, n) => check("quick", { n })));
-    answers.push(await request());
+  const turnsMs: number[] = [];
+  await longestTurnMs(gateway, turnsMs.length);
+  for (const [ask, reason] of hostile) {
+    const quick = Array.from({ length: 10 }, (_, n) => check("quick", { n }));
+    expect(await ask()).toBe(reason);
+    expect(await Promise.all(quick)).toEqual(quick.map(() => "OK"));
+    turnsMs.push(await longestTurnMs(gateway, turnsMs.length + 1));
   }
-  expect(answers).toEqual([
-    ...DECLARATIONS.map(() => "DECLARATION_INVALID"),
-    ...["slow", "forms", "forms"].map(() => "ARGUMENTS_INVALID"),
-  ]);
-  quick.push(check("wide", { p0: "x", p1999: "y" }));
-  for (const answer of await Promise.all(quick)) expect(typeof answer).toBe("object");
-  const longestMs = turns.end();
-  console.log(`longest turn among hostile requests: ${longestMs.toFixed(0)} ms of CPU`);
-  expect(longestMs).toBeLessThan(MAX_TURN_MS);
+  console.log(`longest turn, in ms of CPU, for each hostile request: ${turnsMs.map(Math.round).join(", ")}`);
+  expect(Math.max(...turnsMs)).toBeLessThan(MAX_TURN_MS);
 });

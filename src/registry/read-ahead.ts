@@ -1,0 +1,71 @@
+import { setImmediate } from "node:timers/promises";
+import { parseDocument } from "../config/parse-document.ts";
+import type { Clock } from "../core/clock.ts";
+import { isJsonArray, isJsonObject, type JsonValue } from "../core/json.ts";
+import type { ReadAhead } from "./declaration-source.ts";
+import { KeyedLock } from "./keyed-lock.ts";
+import { Pacer } from "./pacer.ts";
+
+/** Patterns that are compiled in one go, in 10 ms at most: a declaration of no more is read at once. */
+const FEW_PATTERNS = 8;
+
+/** Most patterns that are compiled ahead, and most work of them, in microseconds: a schema with more is refused. */
+const MAX_PATTERNS = 100;
+const MAX_WORK = 20_000;
+
+/** What reading ahead works with. */
+export interface ReadAheadDeps {
+  readonly clock: Clock;
+  /** Compiles a pattern and remembers it. Returns about how many microseconds that takes. */
+  compilePattern(source: string): number;
+}
+
+/**
+ * Makes what compiles the patterns of a declaration before it is read, in slices between which others have their turn: a
+ * pattern takes up to a millisecond where it is the first of its kind, and a declaration may have 100 of them. One
+ * declaration at a time, so that no other's patterns make those be forgotten that were compiled for it.
+ */
+export function createReadAhead({ clock, compilePattern }: ReadAheadDeps): ReadAhead {
+  const lock = new KeyedLock();
+  const compile = async (text: string, format: "yaml" | "json"): Promise<void> => {
+    const read = parseDocument(text, format);
+    if (!read.ok) return;
+    await setImmediate();
+    const pacer = new Pacer(clock);
+    let work = 0;
+    for (const source of patternsIn(read.document.value)) {
+      work += compilePattern(source);
+      if (work > MAX_WORK) return;
+      await pacer.turn();
+    }
+    // Reading it is a turn of its own.
+    await setImmediate();
+  };
+  return async (text, format) => {
+    if (mentions(text, "pattern", FEW_PATTERNS)) await lock.run("", () => compile(text, format));
+  };
+}
+
+/** Whether a word stands in a text more often than so many times. */
+function mentions(text: string, word: string, times: number): boolean {
+  let count = 0;
+  for (let at = text.indexOf(word); at >= 0 && count <= times; at = text.indexOf(word, at + word.length)) count++;
+  return count > times;
+}
+
+/** The first patterns of all that may be a schema in a declaration, in order. */
+function patternsIn(value: JsonValue): ReadonlySet<string> {
+  const found = new Set<string>();
+  const visit = (part: JsonValue): void => {
+    if (found.size > MAX_PATTERNS) return;
+    if (isJsonArray(part)) part.forEach(visit);
+    else if (isJsonObject(part)) for (const key of Object.keys(part)) member(key, part[key] ?? null);
+  };
+  const member = (key: string, part: JsonValue): void => {
+    if (key === "pattern" && typeof part === "string") found.add(part);
+    if (key === "patternProperties" && isJsonObject(part)) for (const source of Object.keys(part)) found.add(source);
+    visit(part);
+  };
+  visit(value);
+  return found;
+}

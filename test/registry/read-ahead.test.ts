@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { Clock } from "../../src/core/clock.ts";
+import { createReadAhead } from "../../src/registry/read-ahead.ts";
+import { createFakeClock } from "../core/fake-clock.ts";
+
+/** A clock on which time passes when it is said to, without a turn for anybody. */
+function handClock(): Clock & { pass(ms: number): void } {
+  let nowMs = 0;
+  return {
+    ...createFakeClock(),
+    monotonicMs: () => nowMs,
+    pass: (ms) => {
+      nowMs += ms;
+    },
+  };
+}
+
+function declaration(count: number, name = "p"): string {
+  const params = Array.from({ length: count }, (_, i) => `  - {name: p${i}, type: string, pattern: "^${name}${i}$"}\n`);
+  return `name: t\nparams:\n${params.join("")}`;
+}
+
+test("patterns are compiled in their order, with turns for others between them", async () => {
+  const clock = handClock();
+  const compiled: string[] = [];
+  let others = 0;
+  const beforeEach: number[] = [];
+  const readAhead = createReadAhead({
+    clock,
+    compilePattern: (source) => {
+      clock.pass(10);
+      beforeEach.push(others);
+      return compiled.push(source);
+    },
+  });
+  let reading = true;
+  const other = (): void => {
+    others++;
+    if (reading) setImmediate(other);
+  };
+  setImmediate(other);
+  await readAhead(declaration(20), "yaml");
+  reading = false;
+  expect(compiled).toEqual(Array.from({ length: 20 }, (_, i) => `^p${i}$`));
+  expect(beforeEach).toEqual(beforeEach.toSorted((a, b) => a - b));
+  expect(new Set(beforeEach).size).toBe(20);
+});
+
+test("no more is compiled than a schema may have, and nothing of a text that has few patterns or is refused", async () => {
+  const compiled: string[] = [];
+  const compileWith = (work: number) =>
+    createReadAhead({
+      clock: handClock(),
+      compilePattern: (source) => {
+        compiled.push(source);
+        return work;
+      },
+    });
+  await compileWith(1)(declaration(8), "yaml");
+  await compileWith(1)(`${declaration(20)}name: again\n`, "yaml");
+  expect(compiled).toEqual([]);
+  await compileWith(9_000)(declaration(20), "yaml");
+  expect(compiled.splice(0)).toHaveLength(3);
+  await compileWith(1)(declaration(300), "yaml");
+  expect(compiled.splice(0)).toHaveLength(101);
+});
+
+test("patterns of one declaration are compiled before those of the next begin", async () => {
+  const compiled: string[] = [];
+  const clock = handClock();
+  const readAhead = createReadAhead({
+    clock,
+    compilePattern: (source) => {
+      clock.pass(10);
+      return compiled.push(source);
+    },
+  });
+  await Promise.all([readAhead(declaration(10, "a"), "yaml"), readAhead(declaration(10, "b"), "yaml")]);
+  expect(compiled.map((source) => source[1]).join("")).toBe("a".repeat(10) + "b".repeat(10));
+});
