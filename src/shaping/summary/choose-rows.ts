@@ -56,10 +56,12 @@ function* relevant(table: Table, { terms }: Question): Work<Asked> {
   }
   const most = Math.log(1 + table.rows);
   for (const term of terms) {
-    const rows = yield* rowsWith(term, indexes, columnHits);
-    if (rows.size === 0 || rows.size > table.rows * 0.5) continue;
-    const idf = Math.log(1 + table.rows / rows.size) / most;
-    for (const [row, match] of rows) relevance[row] = (relevance[row] ?? 0) + match * term.weight * idf;
+    const matches = new Float64Array(table.rows);
+    const count = yield* matchRows(term, { indexes, matches, columnHits });
+    if (count === 0 || count > table.rows * 0.5) continue;
+    const idf = Math.log(1 + table.rows / count) / most;
+    for (let row = 0; row < table.rows; row++)
+      relevance[row] = (relevance[row] ?? 0) + (matches[row] ?? 0) * term.weight * idf;
   }
   return { relevance, columnHits };
 }
@@ -69,29 +71,37 @@ interface NamedIndex {
   readonly index: TextIndex;
 }
 
-/** Rows that hold a term, with how well; columns that do are noted. */
-function* rowsWith(
-  term: Term,
-  indexes: readonly NamedIndex[],
-  columnHits: Map<string, number>,
-): Work<Map<number, number>> {
-  const rows = new Map<number, number>();
+interface Matching {
+  readonly indexes: readonly NamedIndex[];
+  /** By row: how well the best of its cells holds the term. */
+  readonly matches: Float64Array;
+  readonly columnHits: Map<string, number>;
+}
+
+/** Notes the rows and columns that hold a term; gives the number of rows. */
+function* matchRows(term: Term, { indexes, matches, columnHits }: Matching): Work<number> {
+  let count = 0;
   for (const { name, index } of indexes) {
     let best = 0;
-    for (const [row, match] of index.matches(term)) {
-      best = Math.max(best, match);
-      rows.set(row, Math.max(rows.get(row) ?? 0, match));
-    }
+    index.visit(term, (row, match) => {
+      const known = matches[row] ?? 0;
+      if (known === 0) count++;
+      if (match > known) matches[row] = match;
+      if (match > best) best = match;
+    });
     if (best > 0) columnHits.set(name, Math.max(columnHits.get(name) ?? 0, best * term.weight));
     yield;
   }
-  return rows;
+  return count;
 }
 
 function plainCell(cell: JsonValue | undefined): string {
   if (typeof cell === "string") return cell;
   return isScalar(cell) && cell !== null ? String(cell) : "";
 }
+
+/** Rows that may be too long for what is left, before nobody looks for a shorter one. */
+const MAX_MISSES = 12;
 
 /** Rows to show, in their order: the best of the ranking, and others evenly spread, as long as `add` finds room. */
 export function pickRows(ranking: RowRanking, rows: number, fit: (row: number) => boolean, room: number): number[] {
@@ -104,8 +114,9 @@ export function pickRows(ranking: RowRanking, rows: number, fit: (row: number) =
   };
   const first = Math.max(6, ranking.asked, Math.floor(room * 0.4));
   for (const row of ranking.ranked.slice(0, first)) if (!add(row)) break;
-  for (let most = room; most > 0; most = Math.floor(most / 2)) {
-    for (const row of spread(rows, Math.min(rows, most))) if (!add(row)) return sorted(picked);
+  let misses = 0;
+  for (let most = room; most > 0 && misses < MAX_MISSES; most = Math.floor(most / 2)) {
+    for (const row of spread(rows, Math.min(rows, most))) if (!add(row) && ++misses >= MAX_MISSES) break;
     if (most >= rows) break;
   }
   return sorted(picked);

@@ -1,4 +1,5 @@
 import { isJsonArray, type JsonValue } from "../../core/json.ts";
+import { excerpt, flatLine } from "./excerpt.ts";
 import { matchOf, type Question, wordParts } from "./question.ts";
 import { dullness, isScalar, scalarText, telling, valueText } from "./scalar-text.ts";
 import { type Column, numberOf, type Table } from "./table.ts";
@@ -17,6 +18,8 @@ export interface ColumnFacts {
   readonly weight: number;
   /** Whether no two rows hold the same. */
   readonly unique: boolean;
+  /** The share of the rows that hold the most frequent value, from 0 to 1. */
+  readonly usual: number;
   /** Whether the question names it. */
   readonly named: boolean;
 }
@@ -28,7 +31,7 @@ const MAX_VALUES = 12;
 const SHOWN_VALUES = 6;
 
 /** A table of more columns has fewer of the values of each counted in words. */
-const MANY_COLUMNS = 40;
+export const MANY_COLUMNS = 40;
 const SHOWN_OF_MANY = 1;
 
 /** Looks at the cells of every column. */
@@ -51,26 +54,66 @@ interface FactsOptions {
 function factsOf(column: Column, index: number, { question, shown }: FactsOptions): ColumnFacts {
   const groups = groupsOf(column.cells);
   const { weight, named } = weightOf(column, index, question);
-  const [only] = groups.size === 1 ? groups.values() : [];
-  if (only !== undefined && only.length === column.cells.length) {
-    return { column, constant: column.cells[0] ?? null, text: "", striking: [], weight, named, unique: false };
+  if (groups.size === 1 && groups.counts[0] === column.cells.length) {
+    return {
+      column,
+      constant: column.cells[0] ?? null,
+      text: "",
+      striking: [],
+      weight,
+      named,
+      unique: false,
+      usual: 1,
+    };
   }
   const numbers = numericFacts(column, groups.size);
-  const unique = groups.size === column.cells.length && !groups.has(null);
-  return { column, constant: undefined, weight, named, unique, ...(numbers ?? valueFacts(column, groups, shown)) };
+  const unique = groups.size === column.cells.length && !groups.hasNull;
+  const most = groups.counts.reduce((top, count) => Math.max(top, count), 0);
+  const usual = most / Math.max(1, column.cells.length);
+  return {
+    column,
+    constant: undefined,
+    weight,
+    named,
+    unique,
+    usual,
+    ...(numbers ?? valueFacts(column, groups, shown)),
+  };
 }
 
-/** Rows by what their cell holds; rows without a cell are left out. */
-function groupsOf(cells: Column["cells"]): Map<JsonValue, number[]> {
-  const groups = new Map<JsonValue, number[]>();
-  for (const [row, cell] of cells.entries()) {
+/** Rows that hold the same in a column, by number of the group. */
+interface Groups {
+  readonly size: number;
+  /** By group: how many rows it has. */
+  readonly counts: readonly number[];
+  /** By group: its first row. */
+  readonly firsts: readonly number[];
+  /** By row: its group; -1: none, the row has no cell. */
+  readonly of: Int32Array;
+  /** Whether a row holds null. */
+  readonly hasNull: boolean;
+}
+
+function groupsOf(cells: Column["cells"]): Groups {
+  const numbers = new Map<JsonValue, number>();
+  const counts: number[] = [];
+  const firsts: number[] = [];
+  const of = new Int32Array(cells.length).fill(-1);
+  for (let row = 0; row < cells.length; row++) {
+    const cell = cells[row];
     if (cell === undefined) continue;
     const key = isScalar(cell) ? cell : valueText(cell, 200);
-    const rows = groups.get(key);
-    if (rows === undefined) groups.set(key, [row]);
-    else rows.push(row);
+    let group = numbers.get(key);
+    if (group === undefined) {
+      group = counts.length;
+      numbers.set(key, group);
+      firsts.push(row);
+      counts.push(0);
+    }
+    counts[group] = (counts[group] ?? 0) + 1;
+    of[row] = group;
   }
-  return groups;
+  return { size: counts.length, counts, firsts, of, hasNull: numbers.has(null) };
 }
 
 function numericFacts({ cells, name }: Column, distinct: number): Pick<ColumnFacts, "text" | "striking"> | undefined {
@@ -122,37 +165,37 @@ function meanText(sum: number, count: number): string {
 
 function valueFacts(
   { cells }: Column,
-  groups: ReadonlyMap<JsonValue, readonly number[]>,
+  { counts, firsts, of }: Groups,
   most: number,
 ): Pick<ColumnFacts, "text" | "striking"> {
-  const sorted = [...groups].toSorted((a, b) => b[1].length - a[1].length);
-  const scarce = Math.max(1, cells.length * 0.03);
-  if (sorted.length > MAX_VALUES) {
-    const [top] = sorted;
-    const often =
-      top !== undefined && top[1].length >= Math.max(2, cells.length * 0.05)
-        ? `, most often ${counted(cells, top)}`
-        : "";
-    return { text: `${sorted.length} distinct${often}`, striking: [] };
+  const counted = (group: number): string =>
+    `${cellText(cells[firsts[group] ?? 0], 40) || "null"} ×${counts[group] ?? 0}`;
+  if (counts.length > MAX_VALUES) {
+    const top = counts.reduce((best, count, group) => (count > (counts[best] ?? 0) ? group : best), 0);
+    const isOften = (counts[top] ?? 0) >= Math.max(2, cells.length * 0.05);
+    return { text: `${counts.length} distinct${isOften ? `, most often ${counted(top)}` : ""}`, striking: [] };
   }
-  const shown = sorted
-    .slice(0, most)
-    .map((group) => counted(cells, group))
-    .join(" | ");
-  const more = sorted.length <= most ? "" : most < SHOWN_VALUES ? " | …" : ` | … ${sorted.length} distinct`;
-  const striking = sorted.flatMap(([, rows]) => (rows.length <= scarce ? rows : []));
-  return { text: shown + more, striking };
-}
-
-function counted(cells: Column["cells"], [, rows]: readonly [JsonValue, readonly number[]]): string {
-  return `${cellText(cells[rows[0] ?? 0], 40) || "null"} ×${rows.length}`;
+  const sorted = [...counts.keys()].toSorted((a, b) => (counts[b] ?? 0) - (counts[a] ?? 0));
+  // Of many columns the title says that more values may come.
+  const more = sorted.length <= most || most < SHOWN_VALUES ? "" : ` | … ${sorted.length} distinct`;
+  const scarce = Math.max(1, cells.length * 0.03);
+  const rare = new Set(sorted.filter((group) => (counts[group] ?? 0) <= scarce));
+  const striking = rare.size === 0 ? [] : [...of.keys()].filter((row) => rare.has(of[row] ?? -1));
+  return { text: sorted.slice(0, most).map(counted).join(" | ") + more, striking };
 }
 
 /** A cell as text within a table. */
 export function cellText(cell: JsonValue | undefined, width = 60, question?: Question): string {
   if (cell === undefined || cell === null) return "";
-  if (typeof cell === "string" && numberOf(cell) !== undefined) return cell;
+  if (typeof cell === "string") return textCell(cell, width, question);
   return isScalar(cell) ? scalarText(cell, width, question) : valueText(cell, width, question);
+}
+
+/** A text within a table, without quotes where it cannot be taken for something else or for two cells. */
+function textCell(cell: string, width: number, question: Question | undefined): string {
+  if (numberOf(cell) !== undefined) return cell;
+  const text = excerpt(flatLine(cell), width, question);
+  return text === "" || /^"|^(?:true|false|null)$| [|×]/.test(text) ? JSON.stringify(text) : text;
 }
 
 /** What is asked, what says something, what is short and stands far outside comes first. */

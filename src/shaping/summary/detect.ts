@@ -12,6 +12,9 @@ export type Detected =
 /** Characters at the beginning of a text that tell what it is. */
 const SAMPLE = 20_000;
 
+/** A heading of Markdown. */
+const HEADING = /^#{1,6} \S/;
+
 /** Longer text is not parsed as JSON, which cannot be done in pieces. */
 const MAX_JSON = 8_000_000;
 
@@ -21,11 +24,11 @@ export function detect(text: string): Detected {
   if (isBinary(sample)) return { type: "binary" };
   const json = /^\s*[[{]/.test(sample) && text.length <= MAX_JSON ? (asJson(text) ?? asLines(text)) : undefined;
   if (json !== undefined) return json;
-  if (/^\s*<(?:!|[?]xml|[a-z][a-z0-9]*[\s>])/i.test(sample) && /<\/[a-z]/i.test(sample)) return { type: "html" };
+  if (isHtml(sample)) return { type: "html" };
   const delimiter = delimiterOf(text);
   if (delimiter !== undefined) return { type: "delimited", delimiter };
   const lines = sample.split(/\r?\n/).filter((line) => line.trim() !== "");
-  if (isLog(lines)) return { type: "log" };
+  if (isLog(lines) || isRecords(lines)) return { type: "log" };
   return { type: isMarkdown(lines) ? "markdown" : "text" };
 }
 
@@ -39,6 +42,15 @@ function isBinary(sample: string): boolean {
 /** Control characters but for tabs, line ends and escapes, and what stands for bytes that are no text. */
 function isOdd(unit: number): boolean {
   return unit < 9 || (unit > 13 && unit < 27) || (unit > 27 && unit < 32) || unit === 0xfffd;
+}
+
+/** Begins with a tag; Markdown does too at times, and goes on with headings of its own. */
+function isHtml(sample: string): boolean {
+  if (!/^\s*<(?:!|[?]xml|[a-z][a-z0-9]*[\s>])/i.test(sample) || !/<\/[a-z]/i.test(sample)) return false;
+  return (
+    /^\s*<(?:!doctype|html|[?]xml)\b/i.test(sample) ||
+    sample.split("\n").filter((line) => HEADING.test(line)).length < 2
+  );
 }
 
 function asJson(text: string): Detected | undefined {
@@ -79,6 +91,31 @@ function isEntry(line: string): boolean {
 /** Indented text is no trace by itself. */
 function isTrace(line: string): boolean {
   return isTraceLine(line) && /\bat |File "|Caused by|Traceback|more$|:\d+/.test(line);
+}
+
+/** Fewest lines that may be records without a time. */
+const LEAST_RECORDS = 20;
+
+/** Lines of records begin with few different words. */
+const FEW_BEGINNINGS = 4;
+
+/** What a compiler or a linter says of a place in a file. */
+const DIAGNOSTIC = /^\S+[:(]\d+[:,)\d]*:? (?:fatal |internal )?(?:error|warning|note|info)\b/i;
+
+/** Share of lines that are diagnostics; the others quote the source. */
+const LEAST_DIAGNOSTICS = 0.15;
+
+/** Lines that machines write one after the other, such as the steps of a build: few words begin half of them. */
+function isRecords(lines: readonly string[]): boolean {
+  if (lines.length < LEAST_RECORDS || lines.filter((line) => HEADING.test(line)).length >= 2) return false;
+  if (lines.filter((line) => DIAGNOSTIC.test(line)).length >= lines.length * LEAST_DIAGNOSTICS) return true;
+  const counts = new Map<string, number>();
+  for (const line of lines) {
+    const word = /^[\p{L}\p{N}[][^\s(]{2,60}/u.exec(line)?.[0].replace(/\d+/g, "0");
+    if (word !== undefined) counts.set(word, (counts.get(word) ?? 0) + 1);
+  }
+  const often = [...counts.values()].toSorted((a, b) => b - a).slice(0, FEW_BEGINNINGS);
+  return often.reduce((sum, count) => sum + count, 0) >= lines.length * 0.5;
 }
 
 function isMarkdown(lines: readonly string[]): boolean {

@@ -37,6 +37,23 @@ function around(text: string, width: number, hit: number): string {
   return (start > 0 ? GAP : "") + body + (end < text.length ? GAP : "");
 }
 
+/** The width, between the two, at which things of these lengths fit together in a room, each on a line of its own. */
+export function fittingWidth(
+  lengths: readonly number[],
+  room: number,
+  { narrow, wide }: { readonly narrow: number; readonly wide: number },
+): number {
+  let low = narrow;
+  let high = wide;
+  const sum = (width: number): number => lengths.reduce((total, length) => total + Math.min(length, width) + 1, 0);
+  while (low + 4 < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (sum(middle) <= room) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
 /** The last place at or before `index` where a text may be cut. */
 export function cutBefore(text: string, index: number): number {
   if (index >= text.length) return text.length;

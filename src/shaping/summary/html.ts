@@ -1,4 +1,5 @@
 import { type Table, tableOfTexts } from "./table.ts";
+import type { Work } from "./work.ts";
 
 /** A page as Markdown, and its tables. */
 export interface HtmlParts {
@@ -18,6 +19,9 @@ const BLOCKS = new Set(
 
 /** Tables with fewer rows stand in the text, row by row. */
 const LEAST_ROWS = 8;
+
+/** Characters that are read in one piece of work. */
+const PIECE = 50_000;
 
 const ENTITIES: Readonly<Record<string, string>> = {
   amp: "&",
@@ -39,10 +43,15 @@ interface Reader {
 }
 
 /** Reads HTML in one pass, however broken it is: headings, lists and tables are kept, scripts and styles are not. */
-export function readHtml(html: string): HtmlParts {
+export function* readHtml(html: string): Work<HtmlParts> {
   const reader: Reader = { text: "", rows: undefined, cell: undefined, tables: [] };
   let at = 0;
+  let next = PIECE;
   while (at < html.length) {
+    if (at >= next) {
+      next = at + PIECE;
+      yield;
+    }
     const open = html.indexOf("<", at);
     const end = open < 0 ? html.length : open;
     write(reader, decode(html.slice(at, end)));
@@ -50,13 +59,8 @@ export function readHtml(html: string): HtmlParts {
     at = skipMarkup(html, open, reader);
   }
   if (reader.rows !== undefined) endTable(reader);
-  return {
-    markdown: reader.text
-      .replace(/[ \t]+\n/g, "\n")
-      .replace(/\n{3,}/g, "\n\n")
-      .trim(),
-    tables: reader.tables,
-  };
+  yield;
+  return { markdown: reader.text.trim(), tables: reader.tables };
 }
 
 /** Deals with the tag or comment at `open`; gives the index after it. */
@@ -64,10 +68,11 @@ function skipMarkup(html: string, open: number, reader: Reader): number {
   if (html.startsWith("<!--", open)) return after(html, "-->", open + 4);
   const close = html.indexOf(">", open);
   if (close < 0) return html.length;
-  const tag = /^<(\/?)([a-z][a-z0-9]*)/i.exec(html.slice(open, Math.min(close, open + 40)));
+  const tag = /^<(\/?)([a-z][a-z0-9]*)/i.exec(html.slice(open, Math.min(close, open + 24)));
   if (tag === null) {
-    if (!/^<[!?]/.test(html.slice(open, open + 2))) write(reader, "<");
-    return /^<[!?]/.test(html.slice(open, open + 2)) ? close + 1 : open + 1;
+    if (html[open + 1] === "!" || html[open + 1] === "?") return close + 1;
+    write(reader, "<");
+    return open + 1;
   }
   const name = (tag[2] ?? "").toLowerCase();
   const ends = tag[1] === "/";
@@ -109,14 +114,19 @@ function tableMark(reader: Reader, name: string, ends: boolean): void {
 }
 
 function write(reader: Reader, text: string): void {
+  if (text === "") return;
   if (reader.cell !== undefined) reader.cell += text;
-  else if (reader.rows === undefined) reader.text += text.replace(/\s+/g, " ");
+  else if (reader.rows === undefined) reader.text += singleSpaces(text);
+}
+
+function singleSpaces(text: string): string {
+  return /\s\s|[^\S ]/.test(text) ? text.replace(/\s+/g, " ") : text;
 }
 
 function endCell(reader: Reader): void {
   if (reader.cell === undefined) return;
   if (reader.rows?.length === 0) reader.rows.push([]);
-  reader.rows?.at(-1)?.push(reader.cell.replace(/\s+/g, " ").trim());
+  reader.rows?.at(-1)?.push(singleSpaces(reader.cell).trim());
   reader.cell = undefined;
 }
 

@@ -2,7 +2,7 @@ import type { JsonValue } from "../../core/json.ts";
 import { type Elsewhere, type JsonNode, jsonNode } from "./json-nodes.ts";
 import { type Outline, type OutlineLeaf, outline } from "./outline.ts";
 import { matchOf, type Question, wordParts } from "./question.ts";
-import { dullness, isScalar, scalarText, telling, valueText } from "./scalar-text.ts";
+import { dullness, isScalar, type Scalar, scalarText, telling, valueText } from "./scalar-text.ts";
 import type { Work } from "./work.ts";
 
 /** Most leaves that are weighed. */
@@ -34,12 +34,19 @@ export function* jsonTree(value: JsonValue, options: TreeOptions): Work<JsonOutl
   collect(jsonNode(value, { elsewhere, asks: createAsks(options.question) }), { path: [], aliases: [] }, found);
   yield;
   const weigh = createWeigh(found, options.question);
-  const leaves: OutlineLeaf[] = [];
-  for (const [i, leaf] of found.entries()) {
-    leaves.push(outlineLeaf(leaf, weigh(leaf), options));
-    if (i % 500 === 0) yield;
+  const scores: number[] = [];
+  for (const leaf of found) {
+    scores.push(weigh(leaf));
+    if (scores.length % 500 === 0) yield;
   }
-  const made = outline(leaves, options.budget);
+  let made = outline(yield* outlineLeaves(found, scores, options), options.budget);
+  for (let wider = WIDER; made.kept === found.length && wider <= WIDEST; wider *= WIDER) {
+    yield;
+    // All stand in it: what room is left is for longer texts.
+    const next = outline(yield* outlineLeaves(found, scores, { ...options, wider }), options.budget);
+    if (next.kept < made.kept || next.text === made.text) break;
+    made = next;
+  }
   yield;
   return { ...made, total: found.length };
 }
@@ -48,14 +55,41 @@ export function* jsonTree(value: JsonValue, options: TreeOptions): Work<JsonOutl
 function createAsks({ terms }: Question): ((name: string, value: JsonValue) => boolean) | undefined {
   if (terms.length === 0) return undefined;
   const foremost = terms.slice(0, 6);
-  return (name, value) => {
-    const text = `${name} ${isScalar(value) ? scalarText(value, 500) : ""}`.toLowerCase();
-    return foremost.some((term) => text.includes(term.text) && matchOf(text, term) === 1);
+  // Most texts hold none of the words, and this tells so without a copy in lower case.
+  const any = new RegExp(foremost.map(({ text }) => text.replace(/[^\p{L}\p{N}_]/gu, "\\$&")).join("|"), "i");
+  const stands = (text: string): boolean => {
+    if (!any.test(text)) return false;
+    const lower = text.toLowerCase();
+    return foremost.some((term) => matchOf(lower, term) === 1);
   };
+  return (name, value) => stands(name) || (isScalar(value) && stands(scalarStart(value)));
 }
 
-function outlineLeaf(leaf: Found, score: number, { budget, question }: TreeOptions): OutlineLeaf {
-  const width = Math.max(16, Math.min(score > 4 ? 240 : 90, Math.floor(budget / 4)));
+function scalarStart(value: Scalar): string {
+  return typeof value === "string" ? value.slice(0, 500) : scalarText(value, 500);
+}
+
+/** How much wider leaves become at a time where all have room, and at most. */
+const WIDER = 2;
+const WIDEST = 64;
+
+interface LeafOptions extends TreeOptions {
+  /** How often as wide as usual. */
+  readonly wider?: number;
+}
+
+function* outlineLeaves(found: readonly Found[], scores: readonly number[], options: LeafOptions): Work<OutlineLeaf[]> {
+  const leaves: OutlineLeaf[] = [];
+  for (const [i, leaf] of found.entries()) {
+    leaves.push(outlineLeaf(leaf, scores[i] ?? 0, options));
+    if (i % 500 === 0) yield;
+  }
+  return leaves;
+}
+
+function outlineLeaf(leaf: Found, score: number, { budget, question, wider = 1 }: LeafOptions): OutlineLeaf {
+  const usual = Math.max(16, Math.min(score > 4 ? 240 : 90, Math.floor(budget / 4)));
+  const width = Math.min(usual * wider, Math.max(usual, budget));
   const path = leaf.path.length === 0 ? ["value"] : leaf.path;
   return { path, score, text: leaf.note ?? valueText(leaf.value, width, question) };
 }
@@ -92,6 +126,8 @@ function createWeigh(found: readonly Found[], question: Question): (leaf: Found)
 /** How much a question asks for a leaf: by its own name, by the names above it, by its value. */
 function createAsk(found: readonly Found[], { terms }: Question): (leaf: Found) => number {
   if (terms.length === 0) return () => 0;
+  const known = new Map<string, string>();
+  const nameText = (names: readonly string[]): string => names.map((name) => wordsOf(name, known)).join(" ");
   const texts = found.map((leaf) => ({ key: nameText([keyOf(leaf.path)]), value: valueLower(leaf) }));
   const total = terms.reduce((sum, term) => sum + term.weight, 0);
   const rarity = terms.map((term) => {
@@ -118,12 +154,11 @@ function valueLower({ value, note }: Found): string {
   return note === undefined && isScalar(value) ? scalarText(value, 2_000).toLowerCase() : "";
 }
 
-/** Names as words, lower case, and as they are written. */
-function nameText(names: readonly string[]): string {
-  return names
-    .map((name) => `${name} ${wordParts(name).join(" ")}`)
-    .join(" ")
-    .toLowerCase();
+/** A name in lower case, as it is written and as words. */
+function wordsOf(name: string, known: Map<string, string>): string {
+  const words = known.get(name) ?? `${name} ${wordParts(name).join(" ")}`.toLowerCase();
+  known.set(name, words);
+  return words;
 }
 
 function keyOf(path: readonly string[]): string {

@@ -7,6 +7,8 @@ export interface LogEntry {
   readonly text: string;
   /** Its text without the time and what all lines begin with. */
   readonly body: string;
+  /** Its time as it is written, without the day where that is the one of the first entry; empty: none. */
+  readonly time: string;
   /** Lines of a trace below it. */
   readonly trace: readonly string[];
 }
@@ -65,7 +67,7 @@ export function isTraceLine(line: string): boolean {
 export function* readLog(text: string): Work<LogFile> {
   const lines = text.split("\n");
   yield;
-  const groups: { line: number; text: string; trace: string[] }[] = [];
+  const groups: Group[] = [];
   let count = 0;
   for (const [i, line] of lines.entries()) {
     if (i % 2_000 === 0) yield;
@@ -75,20 +77,44 @@ export function* readLog(text: string): Work<LogFile> {
     if (last !== undefined && isTraceLine(line) && !hasTime(line)) last.trace.push(line);
     else groups.push({ line: i + 1, text: line.endsWith("\r") ? line.slice(0, -1) : line, trace: [] });
   }
-  const bodies: string[] = [];
-  const find = createTimeFinder();
-  for (const [i, group] of groups.entries()) {
-    bodies.push(find(group.text));
-    if (i % 2_000 === 0) yield;
-  }
-  const prefix = commonPrefix(bodies);
-  const entries = groups.map((group, i): LogEntry => ({ ...group, body: (bodies[i] ?? "").slice(prefix.length) }));
-  yield;
-  return { lines: count, entries, patterns: yield* patternsOf(entries), prefix: prefix.trim() };
+  const entries = yield* entriesOf(groups);
+  return { lines: count, ...entries, patterns: yield* patternsOf(entries.entries) };
 }
 
-/** Takes the time out of lines; where the last one had it, the next has it as a rule. */
-function createTimeFinder(): (line: string) => string {
+interface Group {
+  readonly line: number;
+  readonly text: string;
+  readonly trace: string[];
+}
+
+/** Entries without what all of them begin with. */
+function* entriesOf(groups: readonly Group[]): Work<Pick<LogFile, "entries" | "prefix">> {
+  const bodies: string[] = [];
+  const times: string[] = [];
+  const find = createTimeFinder();
+  for (const { text: line } of groups) {
+    const { start, end } = find(line);
+    times.push(line.slice(start, end));
+    if (bodies.push(line.slice(0, start) + line.slice(end)) % 2_000 === 0) yield;
+  }
+  const prefix = commonPrefix(bodies);
+  const day = dayOf(times[0] ?? "");
+  const entries = groups.map((group, i): LogEntry => {
+    const time = times[i] ?? "";
+    const short = day !== "" && time.startsWith(day) ? time.slice(day.length) : time;
+    return { ...group, body: (bodies[i] ?? "").slice(prefix.length), time: short.trim() };
+  });
+  yield;
+  return { entries, prefix: prefix.trim() };
+}
+
+interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Finds the time in lines, empty where there is none; where the last one had it, the next has it as a rule. */
+function createTimeFinder(): (line: string) => Span {
   const here = new RegExp(TIME.source, "y");
   let at = -1;
   return (line) => {
@@ -98,10 +124,15 @@ function createTimeFinder(): (line: string) => string {
       const head = line.slice(0, HEAD);
       time = UPTIME.exec(head) ?? TIME.exec(head);
     }
-    if (time === null) return line;
+    if (time === null) return { start: 0, end: 0 };
     at = time.index;
-    return line.slice(0, at) + line.slice(at + time[0].length);
+    return { start: at, end: at + time[0].length };
   };
+}
+
+/** What stands in a time before its hours; empty: nothing that can be left out. */
+function dayOf(time: string): string {
+  return /^[^[\]]*?[ T,](?=\d\d:\d\d)/.exec(time)?.[0] ?? "";
 }
 
 /** The words all bodies begin with, a space at their end; empty where there are none. */
@@ -139,10 +170,15 @@ function* patternsOf(entries: readonly LogEntry[]): Work<LogPattern[]> {
   return [...patterns.values()].map((pattern) => ({ ...pattern, level: levelOf(pattern.first) }));
 }
 
+/** Where a number may go on in letters. */
+const HEXADECIMAL = /#[a-f]|[a-f]#|0x/i;
+
 /** A line with its numbers and long identifiers masked. */
 function patternOf(body: string): string {
   const line = body.length > MAX_PATTERN ? body.slice(0, MAX_PATTERN) : body;
   const masked = line.replace(/\d+/g, "#");
   // Digits are gone, so a hexadecimal word has its letters between them.
-  return masked === line ? line : masked.replace(/\b(?:[a-f]*#){2,}[a-f]*\b|0x#?[a-f#]*|\b#[a-f]+\b/gi, "#");
+  return masked === line || !HEXADECIMAL.test(masked)
+    ? masked
+    : masked.replace(/\b(?:[a-f]*#){2,}[a-f]*\b|0x#?[a-f#]*|\b#[a-f]+\b/gi, "#");
 }

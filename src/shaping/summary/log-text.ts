@@ -1,4 +1,4 @@
-import { excerpt, flatLine } from "./excerpt.ts";
+import { excerpt, fittingWidth, flatLine, GAP } from "./excerpt.ts";
 import { type LogEntry, type LogFile, type LogPattern, readLog } from "./log-lines.ts";
 import { NO_QUESTION, type Question } from "./question.ts";
 import { TextIndex, topOf, weighTexts } from "./text-index.ts";
@@ -19,19 +19,25 @@ const COMMON = 0.5;
 /** Lines of a trace that are shown: its first ones, where it is caused by others, and its last. */
 const TRACE_HEAD = 3;
 
-/** Widths of a line, by how much it says. */
+/** Widths of a line, by how much it says: the narrower one where not all have room otherwise. */
 const WIDE = 240;
 const MIDDLE = 140;
 const NARROW = 110;
+const LEAST_BAD = 150;
+const LEAST_ONCE = 80;
+
+/** Patterns that come less often have no place before the lines that happened once. */
+const LEAST_OFTEN = 3;
 
 /** Most patterns that come before the lines that happened once. */
 const MAX_OFTEN = 10;
 
-/** Most lines that happened once. */
-const MAX_ONCE = 20_000;
+/** Most beginnings of lines that happened once, of which each has its share. */
+const MAX_GROUPS = 2_000;
 
 /** A line says at its end what it is about. */
 const HEAD_SHARE = 0.4;
+const WORDS_SHARE = 0.15;
 
 function isBad({ level }: LogPattern): boolean {
   return level > 0;
@@ -68,13 +74,16 @@ export function* logText(text: string, budget: number, question: Question): Work
   const often = patterns
     .filter((pattern) => !isBad(pattern) && pattern.count > 1)
     .toSorted((a, b) => b.count - a.count);
-  const once = diverse(patterns.filter((pattern) => !isBad(pattern) && pattern.count === 1));
+  const rare = patterns.filter((pattern) => !isBad(pattern) && pattern.count === 1);
+  const once = diverse(rare, page.left);
   yield;
-  const reserve = page.left;
-  section(page, "errors and warnings", bad, { least: reserve * 0.5, line: badLine });
-  section(page, "often", often.slice(0, MAX_OFTEN), { least: page.left * 0.72, line: oftenLine });
-  section(page, "once", once, { least: 0, line: onceLine });
-  section(page, "often", often, { least: 0, line: oftenLine });
+  section(page, "errors and warnings", bad, { least: page.left * 0.5, line: badLines(bad, page.left * 0.5) });
+  section(page, "often", often.filter(({ count }) => count >= LEAST_OFTEN).slice(0, MAX_OFTEN), {
+    least: page.left * 0.72,
+    line: lines(NARROW),
+  });
+  section(page, "once", once, { least: 0, line: lines(onceWidth(once, page.left)) });
+  section(page, "often", often, { least: 0, line: lines(NARROW) });
   return { text: page.lines.join("\n"), shown: `${page.shown.size} of ${log.lines} lines` };
 }
 
@@ -132,20 +141,54 @@ function section(page: Page, title: string, patterns: readonly LogPattern[], { l
   }
 }
 
-function badLine(pattern: LogPattern): string {
-  return times(pattern) + whole(pattern.first, WIDE) + traceText(pattern.first);
+type Line = SectionRules["line"];
+
+/** Errors as wide as they fit, with their traces, of which the frames go first. */
+function badLines(bad: readonly LogPattern[], room: number): Line {
+  const choices = [
+    { width: WIDE, frames: TRACE_HEAD },
+    { width: WIDE, frames: 1 },
+    { width: LEAST_BAD, frames: 1 },
+  ] as const;
+  const line =
+    ({ width, frames }: (typeof choices)[number]): Line =>
+    (pattern) =>
+      times(pattern) + timed(pattern.first, width) + traceText(pattern.first, frames);
+  const fits = (make: Line): boolean => {
+    let left = room;
+    return bad.every((pattern) => (left -= make(pattern).length + 1) >= 0);
+  };
+  return choices.map(line).find(fits) ?? line(choices[2]);
 }
 
-function oftenLine(pattern: LogPattern): string {
-  return `${times(pattern)}${pattern.first.line}: ${excerpt(flatLine(pattern.first.body), NARROW, NO_QUESTION, HEAD_SHARE)}`;
+function lines(width: number): Line {
+  return (pattern) => `${times(pattern)}${pattern.first.line}: ${wordsOf(flatLine(pattern.first.body), width)}`;
 }
 
-function onceLine({ first }: LogPattern): string {
-  return `${first.line}: ${excerpt(flatLine(first.body), NARROW, NO_QUESTION, HEAD_SHARE)}`;
+/** About `width` characters of a line, in whole words: its first ones and, more of them, its last. */
+function wordsOf(line: string, width: number): string {
+  if (line.length <= width) return line;
+  const head = line.lastIndexOf(" ", width * WORDS_SHARE);
+  const tail = line.indexOf(" ", line.length - width + Math.max(head, 0));
+  if (tail < 0 || tail <= head) return excerpt(line, width, NO_QUESTION, HEAD_SHARE);
+  return line.slice(0, Math.max(head, 0)) + GAP + line.slice(tail + 1);
+}
+
+/** Many short lines say more than few long ones. */
+function onceWidth(once: readonly LogPattern[], room: number): number {
+  return fittingWidth(
+    once.map(({ first }) => first.body.length),
+    room - 6 * once.length,
+    { narrow: LEAST_ONCE, wide: NARROW },
+  );
 }
 
 function times({ count }: LogPattern): string {
   return count > 1 ? `×${count} ` : "";
+}
+
+function timed({ line, time, body }: LogEntry, width: number): string {
+  return `${line}: ${excerpt(flatLine(time === "" ? body : `${time} ${body}`), width, NO_QUESTION, HEAD_SHARE)}`;
 }
 
 function whole(entry: LogEntry, width: number, question?: Question): string {
@@ -153,33 +196,42 @@ function whole(entry: LogEntry, width: number, question?: Question): string {
 }
 
 /** A stack trace: its first frames, its causes, its last line. */
-function traceText({ trace }: LogEntry): string {
+function traceText({ trace }: LogEntry, frames = TRACE_HEAD): string {
   if (trace.length === 0) return "";
-  const kept = trace.filter((line, i) => i < TRACE_HEAD || i === trace.length - 1 || /^\s*Caused by: /.test(line));
+  const kept = trace.filter((line, i) => i < frames || i === trace.length - 1 || /^\s*Caused by: /.test(line));
   const more = trace.length > kept.length ? `\n  … ${trace.length} lines of trace` : "";
   return kept.map((line) => `\n  ${excerpt(flatLine(line), MIDDLE)}`).join("") + more;
 }
 
 /**
- * Patterns of all kinds: those that begin with the same word share the room with the others that do, the rarest
- * beginnings foremost.
+ * Patterns of all kinds, about as many as there is room for: those that begin with the same word share the room with the
+ * others that do, the rarest beginnings foremost, the shortest lines of each.
  */
-function diverse(patterns: readonly LogPattern[]): LogPattern[] {
-  const groups = new Map<string, { used: number; next: number; readonly patterns: LogPattern[] }>();
+function diverse(patterns: readonly LogPattern[], room: number): LogPattern[] {
+  const groups = new Map<string, LogPattern[]>();
   for (const pattern of patterns) {
-    const key = /^\W*\w*/.exec(pattern.first.body)?.[0] ?? "";
+    const key = /^\W*\w*/.exec(pattern.first.body.slice(0, NARROW))?.[0] ?? "";
     const group = groups.get(key);
-    if (group === undefined) groups.set(key, { used: 0, next: 0, patterns: [pattern] });
-    else group.patterns.push(pattern);
+    if (group === undefined) groups.set(key, [pattern]);
+    else group.push(pattern);
   }
-  let open = [...groups.values()].toSorted((a, b) => a.patterns.length - b.patterns.length);
+  let open = [...groups.values()]
+    .toSorted((a, b) => a.length - b.length)
+    .slice(0, MAX_GROUPS)
+    .map((group) => ({ used: 0, next: 0, patterns: group.toSorted((a, b) => costOf(a) - costOf(b)) }));
   const out: LogPattern[] = [];
-  while (open.length > 0 && out.length < MAX_ONCE) {
+  for (let left = room * 1.5; open.length > 0 && left > 0; ) {
     const least = open.reduce((best, group) => (group.used < best.used ? group : best));
     const pattern = least.patterns[least.next++];
+    const cost = pattern === undefined ? 0 : costOf(pattern);
     if (pattern !== undefined) out.push(pattern);
-    least.used += Math.min(NARROW, pattern?.first.body.length ?? 0) + 6;
+    least.used += cost;
+    left -= cost;
     if (least.next >= least.patterns.length) open = open.filter((group) => group !== least);
   }
   return out;
+}
+
+function costOf({ first }: LogPattern): number {
+  return Math.min(NARROW, first.body.length) + 6;
 }

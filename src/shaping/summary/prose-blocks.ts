@@ -38,14 +38,20 @@ export function* readBlocks(text: string): Work<Block[]> {
 }
 
 function readLine(reader: Reader, line: string): void {
-  const trimmed = line.trim();
+  const trimmed = reader.fence === undefined ? withoutTags(line.trim()) : line.trim();
   if (readCode(reader, trimmed) || readItem(reader, line, trimmed) || readUnderline(reader, trimmed)) return;
   const type = typeOf(line, trimmed);
-  if (type === "text") reader.paragraph.push(trimmed);
+  if (type === "text")
+    reader.paragraph.push(reader.paragraph.length === 0 ? trimmed : trimmed.replace(/^(?:> ?)+/, ""));
   else flush(reader);
   reader.open = type === "item";
   if (type === "heading") reader.blocks.push(headingOf(trimmed));
   else if (type !== undefined && type !== "text") reader.blocks.push(blockOf(type, trimmed));
+}
+
+/** A line that begins with a tag of HTML has its words alone; empty: it has none. */
+function withoutTags(line: string): string {
+  return line.startsWith("<") ? line.replace(/<!--.*?(?:-->|$)|<\/?[a-z][^<>]{0,500}>/gi, " ").trim() : line;
 }
 
 /** Takes a line that is of fenced code. */

@@ -1,4 +1,4 @@
-import { clip, excerpt, flatLine, GAP } from "./excerpt.ts";
+import { clip, excerpt, fittingWidth, flatLine, GAP } from "./excerpt.ts";
 import { type Block, isOrnament, readBlocks } from "./prose-blocks.ts";
 import type { Question } from "./question.ts";
 import { TextIndex, weighTexts } from "./text-index.ts";
@@ -14,6 +14,9 @@ export interface ProseText {
 const NARROW = 64;
 const WIDE = 400;
 
+/** What is left of the budget is for a shorter part of what comes next, down to this. */
+const LEAST_PART = 40;
+
 /** A word of more of the parts tells none of them from the others. */
 const COMMON = 0.6;
 
@@ -21,7 +24,7 @@ const COMMON = 0.6;
 const AFTER = 2.5;
 
 /** Shortest a first sentence is cut to. */
-const NARROW_LEAD = 84;
+const NARROW_LEAD = 64;
 
 /** Headings and the first words below them score so much. */
 const LEAD = 4;
@@ -39,18 +42,17 @@ export function* proseText(text: string, budget: number, question: Question): Wo
   const blocks = (yield* readBlocks(text)).filter((block) => !isOrnament(block));
   yield;
   const weighed = yield* weigh(blocks, question);
-  const width = fittingWidth(weighed, budget, NARROW);
-  const leads = fittingWidth(
-    weighed.filter(({ score }) => score >= LEAD),
-    budget,
-    NARROW_LEAD,
-  );
+  const width = fittingWidth(lengthsOf(weighed), budget, { narrow: NARROW, wide: WIDE });
+  const foremost = lengthsOf(weighed.filter(({ score }) => score >= LEAD));
+  const leads = fittingWidth(foremost, budget, { narrow: NARROW_LEAD, wide: WIDE });
   const order = weighed.toSorted((a, b) => b.score - a.score || a.index - b.index);
   const lines = new Map<number, string>();
   let left = budget;
   let misses = 0;
   for (const item of order) {
-    const line = lineOf(item, item.score >= LEAD ? Math.max(width, Math.min(leads, 160)) : width, question);
+    const wide = item.score >= LEAD ? Math.max(width, Math.min(leads, 160)) : width;
+    let line = lineOf(item, wide, question);
+    if (line.length + 1 > left && left > LEAST_PART) line = lineOf(item, left - 1, question);
     if (line.length + 1 > left) {
       if (++misses > 60) break;
       continue;
@@ -81,18 +83,8 @@ function sentence(text: string, width: number): string {
   return end > width * 0.6 ? text.slice(0, end + 1) + " …" : clip(text, width);
 }
 
-/** The width at which all blocks together fit, within limits: many short ones say more than few long ones. */
-function fittingWidth(blocks: readonly Weighed[], budget: number, narrow: number): number {
-  let low = narrow;
-  let high = WIDE;
-  const sum = (width: number): number =>
-    blocks.reduce((total, { block }) => total + Math.min(block.text.length, width) + 1, 0);
-  while (low + 4 < high) {
-    const middle = Math.floor((low + high) / 2);
-    if (sum(middle) <= budget) low = middle;
-    else high = middle;
-  }
-  return low;
+function lengthsOf(items: readonly Weighed[]): number[] {
+  return items.map(({ block }) => block.text.length + (block.type === "heading" ? block.level + 1 : 0));
 }
 
 function* weigh(blocks: readonly Block[], question: Question): Work<Weighed[]> {

@@ -6,6 +6,9 @@ import type { Question } from "./question.ts";
 const TELLING =
   /^(?:id|key|name|title|label|subject|type|kind|state|status|action|result|reason|message|summary|error|errors|code|severity|level|version|ref|count|total|number|amount|price|login|email|date|time)$/i;
 
+/** Fewest numbers of which the extremes are told. */
+const MANY = 20;
+
 /** Names that end like this say what the ones above say. */
 const TELLING_END = /(?:_id|Id|_at|At|_name|Name|_count|Count|_status|Status|_type|Type|_date|Date|_total|Total)$/;
 
@@ -43,8 +46,22 @@ function listText(list: readonly JsonValue[], width: number, question?: Question
     if (used > width && shown.length > 0) break;
     shown.push(text);
   }
-  const more = shown.length < list.length ? `, … ${list.length} items` : "";
+  const more = shown.length < list.length ? `, … ${list.length} items${extremes(list)}` : "";
   return `[${shown.join(", ")}${more}]`;
+}
+
+/** The least and the greatest of many numbers; empty: they are few, or not all of them are numbers. */
+function extremes(list: readonly JsonValue[]): string {
+  const [first] = list;
+  if (list.length < MANY || (typeof first !== "number" && typeof first !== "bigint")) return "";
+  let least = first;
+  let most = first;
+  for (const item of list) {
+    if (typeof item !== "number" && typeof item !== "bigint") return "";
+    if (item < least) least = item;
+    if (item > most) most = item;
+  }
+  return `, min ${stringifyJson(least)}, max ${stringifyJson(most)}`;
 }
 
 /** Whether a bare string would look like another type, or like a name with its value. */

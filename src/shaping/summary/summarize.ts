@@ -42,12 +42,17 @@ interface Body {
  * count, a least, a greatest or a mean and named so. The same text gives the same summary.
  */
 export function* summarizeText(text: string, options: SummaryOptions): Work<Summary | undefined> {
-  if (text.length <= options.limit || codePointCount(text) <= options.limit) return undefined;
+  if (isWithin(text, options.limit)) return undefined;
   const detected = detect(text);
   yield;
   return yield* framed(NAMES[detected.type], text, options, (budget, question) =>
     bodyOf(detected, text, budget, question),
   );
+}
+
+/** A code point is one UTF-16 unit or two. */
+function isWithin(text: string, limit: number): boolean {
+  return text.length <= limit || (text.length <= 2 * limit && codePointCount(text) <= limit);
 }
 
 /** A summary of a JSON value whose text, which is longer than the limit, is `json`. */
@@ -66,6 +71,9 @@ const NAMES: Readonly<Record<Detected["type"], string>> = {
   binary: "binary data",
 };
 
+/** Characters of how much stands in a summary, as a rule. */
+const USUAL_SHOWN = 24;
+
 /** Longest part of a limit that a footer may take. */
 const FOOTER_SHARE = 0.34;
 
@@ -80,14 +88,16 @@ function* framed(
   const fits = limit * FOOTER_SHARE >= `[summary of ${originalLength} characters of ${name}${named}]`.length;
   const whole = fits ? named : "";
   const footer = (shown: string): string => `[summary of ${originalLength} characters of ${name}${shown}${whole}]`;
-  // The longest `shown` is not known before: room for a usual one is kept, and a longer one is left out.
-  const long = footer("").length + 64;
+  // How long `shown` will be is not known before: room for a usual one is kept, and of a longer one the beginning stays.
+  const long = footer("").length + USUAL_SHOWN;
   const room = limit * FOOTER_SHARE >= long ? long : limit * FOOTER_SHARE >= footer("").length ? footer("").length : 1;
   const budget = limit - room - 1;
   if (budget < 1) return { text: limit > 0 ? GAP : "", originalLength };
   const body = yield* make(budget, parseQuestion(question));
-  const best = [footer(`: ${body.shown}`), footer(""), GAP].find((end) => end.length <= room) ?? GAP;
-  return { text: `${within(body.text, budget)}\n${best}`, originalLength };
+  const kept = within(body.text, budget);
+  const [first = ""] = body.shown.split(", ");
+  const ends = [footer(`: ${body.shown}`), footer(`: ${first}`), footer(""), GAP];
+  return { text: `${kept}\n${ends.find((end) => kept.length + 1 + end.length <= limit) ?? GAP}`, originalLength };
 }
 
 function within(text: string, budget: number): string {
@@ -127,7 +137,7 @@ function* rowsBody(table: Parameters<typeof tableText>[0], budget: number, quest
 
 /** The text of a page, and its largest tables, each by its share. */
 function* htmlBody(html: string, budget: number, question: Question): Work<Body> {
-  const { markdown, tables } = readHtml(html);
+  const { markdown, tables } = yield* readHtml(html);
   yield;
   const sizes = tables.map((table) => table.rows * table.columns.length * 8);
   const whole = sizes.reduce((sum, size) => sum + size, markdown.length);

@@ -1,12 +1,12 @@
 import { isJsonObject, type JsonValue, ownValue } from "../../core/json.ts";
-import { pickRows, rankRows } from "./choose-rows.ts";
-import { type ColumnFacts, cellText, columnFacts } from "./columns.ts";
-import { GAP } from "./excerpt.ts";
+import { rankRows } from "./choose-rows.ts";
+import { type ColumnFacts, columnFacts, MANY_COLUMNS } from "./columns.ts";
 import { jsonTree } from "./json-tree.ts";
 import { outline } from "./outline.ts";
 import type { Question } from "./question.ts";
 import { type OwnColumns, withoutRepeated } from "./same-columns.ts";
 import type { Column, Table } from "./table.ts";
+import { fillRows, widthOf } from "./table-rows.ts";
 import type { Work } from "./work.ts";
 
 /** A table within its budget. */
@@ -15,11 +15,11 @@ export interface TableText {
   readonly rowsShown: number;
 }
 
-/** Widest cell of a row. */
-const CELL_WIDTH = 60;
-
 /** The share that is kept for what all rows have in common. */
 const LEAST_SAME = 0.25;
+
+/** Room that rows leave is for columns again, where it is worth the while. */
+const LEAST_LEFT = 40;
 
 /** At least so many rows should fit beside each other's columns. */
 const LEAST_ROWS = 8;
@@ -34,31 +34,27 @@ export function* tableText(whole: Table, budget: number, question: Question): Wo
   yield;
   const facts = yield* columnFacts(table, question);
   const ranking = yield* rankRows(table, facts, question);
-  const title = `${table.label}: ${table.rows} rows, ${whole.columns.length}${table.ignored > 0 ? "+" : ""} fields`;
+  const title = `${table.label}: ${table.rows} rows, ${whole.columns.length}${table.ignored > 0 ? "+" : ""} fields${facts.length > MANY_COLUMNS ? "; most frequent value of each" : ""}`;
   // Many columns of few rows are told by column; of many rows, more of them are shown.
   const share = 0.44 + (0.26 * facts.length) / (facts.length + table.rows);
-  const summary = yield* columnsText({ facts, same }, Math.floor((budget - title.length) * share), question);
+  const most = Math.floor((budget - title.length) * share);
+  let summary = yield* columnsText({ facts, same }, most, question);
   yield;
   const room = budget - title.length - summary.length - 3;
   const columns = chooseColumns(table, facts, ranking.columnHits, room);
   // A key names its row as well as a number does.
   const numbered = !facts.some(({ unique, column }) => unique && columns.includes(column));
   const head = [...(numbered ? ["#"] : []), ...shortNames(columns, table.columns)].join("\t");
-  const lines = new Map<number, string>();
-  let left = room - head.length;
-  const fit = (row: number): boolean => {
-    const line = (numbered ? `${row}\t` : "") + rowText(row, columns, question);
-    if (line.length + 1 > left) return false;
-    left -= line.length + 1;
-    lines.set(row, line);
-    return true;
-  };
   const width = columns.reduce((sum, column) => sum + widthOf(column), 4);
-  const picked = left > 0 ? pickRows(ranking, table.rows, fit, Math.floor(left / width)) : [];
+  const rows = fillRows(
+    { columns, numbered, question },
+    { ranking, rows: table.rows, room: room - head.length, width },
+  );
   yield;
-  const rows = picked.flatMap((row) => lines.get(row) ?? []);
-  const parts = [title, summary, ...(rows.length === 0 ? [] : [head, ...rows])];
-  return { text: parts.filter((part) => part !== "").join("\n"), rowsShown: rows.length };
+  const left = room - head.length - rows.size;
+  if (left > LEAST_LEFT && rows.shown > 0) summary = yield* columnsText({ facts, same }, most + left, question);
+  const parts = [title, summary, ...(rows.shown === 0 ? [] : [head, ...rows.lines])];
+  return { text: parts.filter((part) => part !== "").join("\n"), rowsShown: rows.shown };
 }
 
 interface Said {
@@ -113,19 +109,34 @@ function chooseColumns(
   hits: ReadonlyMap<string, number>,
   room: number,
 ): Column[] {
-  const worth = ({ column, weight }: ColumnFacts): number => weight + (hits.get(column.name) ?? 0) * 5;
+  // What nearly all rows hold is told by column.
+  const worth = ({ column, weight, usual }: ColumnFacts): number =>
+    weight + (hits.get(column.name) ?? 0) * 5 - usual * USUAL;
   const varying = facts.filter(({ constant, named }) => constant === undefined || named);
   const order = varying.toSorted((a, b) => worth(b) - worth(a));
   const rows = Math.min(table.rows, LEAST_ROWS);
   const chosen = new Set<Column>();
   let width = 4;
-  for (const { column } of order) {
+  const key = keyOf(facts);
+  for (const { column } of key === undefined ? order : [key, ...order]) {
+    if (chosen.has(column)) continue;
     const more = widthOf(column);
     if (chosen.size >= 3 && (width + more) * rows + (column.path.at(-1)?.length ?? 0) > room * 0.85) continue;
     chosen.add(column);
     width += more + (column.path.at(-1)?.length ?? 0) / rows;
   }
   return table.columns.filter((column) => chosen.has(column));
+}
+
+/** What a column is worth less whose rows all hold the same. */
+const USUAL = 4;
+
+/** Longest cells of a column that names rows. */
+const KEY_WIDTH = 40;
+
+/** The first column that tells rows apart in few characters: without it, nobody knows what the others are about. */
+function keyOf(facts: readonly ColumnFacts[]): ColumnFacts | undefined {
+  return facts.find(({ unique, column }) => unique && widthOf(column) <= KEY_WIDTH && column.path.length === 1);
 }
 
 function endOf(path: readonly string[], depth: number): string {
@@ -145,15 +156,4 @@ function shortNames(columns: readonly Column[], all: readonly Column[]): string[
     for (let depth = 1; depth < path.length; depth++) if (ends.get(endOf(path, depth)) === 1) return endOf(path, depth);
     return name;
   });
-}
-
-function widthOf({ cells }: Column): number {
-  const sample = cells.slice(0, 30);
-  const sum = sample.reduce<number>((total, cell) => total + cellText(cell, CELL_WIDTH).length, 0);
-  return sum / Math.max(1, sample.length) + 1;
-}
-
-function rowText(row: number, columns: readonly Column[], question: Question): string {
-  const cells = columns.map(({ cells: all }) => (all[row] === "" ? "" : cellText(all[row], CELL_WIDTH, question)));
-  return cells.join("\t").trimEnd() || GAP;
 }

@@ -16,13 +16,16 @@ export class TextIndex {
 
   /** Texts are lower-cased here. */
   constructor(texts: readonly string[]) {
-    const lower = texts.map((text) => text.toLowerCase());
-    this.#all = lower.join("\n");
+    const all = texts.join("\n");
+    const lower = all.toLowerCase();
+    // A few letters have a lower case of another length: then each text is its own.
+    const lengths = lower.length === all.length ? texts : texts.map((text) => text.toLowerCase());
+    this.#all = lower;
     this.#starts = new Float64Array(texts.length + 1);
     let at = 0;
-    for (const [i, text] of lower.entries()) {
+    for (let i = 0; i < lengths.length; i++) {
       this.#starts[i] = at;
-      at += text.length + 1;
+      at += (lengths[i] ?? "").length + 1;
     }
     this.#starts[texts.length] = at;
   }
@@ -37,18 +40,22 @@ export class TextIndex {
     return this.#all.slice(this.#start(index), this.#start(index + 1) - 1);
   }
 
-  /** How well the term stands in each text that holds it: 2 as the whole text, 1 as a word, less inside of one. */
-  matches(term: Term): Map<number, number> {
-    const found = new Map<number, number>();
+  /** Tells of each text that holds the term how well: 2 as the whole text, 1 as a word, less inside of one. */
+  visit(term: Term, each: (index: number, match: number) => void): void {
     let index = 0;
+    let best = 0;
     let at = this.#all.indexOf(term.text);
     while (at >= 0) {
-      index = this.#textAt(at, index);
-      const match = this.#isWhole(at, term, index) ? 2 : matchAt(this.#all, at, term);
-      if (match > (found.get(index) ?? 0)) found.set(index, match);
-      at = this.#all.indexOf(term.text, match >= 1 ? this.#start(index + 1) : at + 1);
+      const here = this.#textAt(at, index);
+      if (here !== index && best > 0) {
+        each(index, best);
+        best = 0;
+      }
+      index = here;
+      best = Math.max(best, this.#isWhole(at, term, index) ? 2 : matchAt(this.#all, at, term));
+      at = this.#all.indexOf(term.text, best >= 1 ? this.#start(index + 1) : at + 1);
     }
-    return found;
+    if (best > 0) each(index, best);
   }
 
   #isWhole(at: number, term: Term, index: number): boolean {
@@ -72,6 +79,11 @@ export class TextIndex {
   }
 }
 
+interface Match {
+  readonly text: number;
+  readonly match: number;
+}
+
 /** Fewest texts of which a word that stands in most of them tells nothing. */
 const FEW = 4;
 
@@ -87,20 +99,22 @@ export function* weighTexts(index: TextIndex, question: Question, common: number
   const scale = Math.log(1 + index.size);
   let most = 0;
   for (const term of question.terms) {
-    const found = index.matches(term);
+    const found: Match[] = [];
+    index.visit(term, (text, match) => found.push({ text, match }));
     yield;
-    if (found.size === 0 || (index.size > FEW && found.size > index.size * common)) continue;
-    const weight = (term.weight * Math.log(1 + index.size / found.size)) / scale;
+    if (found.length === 0 || (index.size > FEW && found.length > index.size * common)) continue;
+    const weight = (term.weight * Math.log(1 + index.size / found.length)) / scale;
     most += weight;
-    for (const [text, match] of found) scores[text] = (scores[text] ?? 0) + match * weight;
+    for (const { text, match } of found) scores[text] = (scores[text] ?? 0) + match * weight;
   }
-  if (question.phrase !== "" && most > 0) {
-    const best = topOf(scores, BEST);
-    for (const i of best) {
-      if (index.text(i).replace(/\s+/g, " ").includes(question.phrase)) scores[i] = (scores[i] ?? 0) + 2 * most;
-    }
+  for (const i of most > 0 && question.phrase !== "" ? topOf(scores, BEST) : []) {
+    if (quotes(index.text(i), question)) scores[i] = (scores[i] ?? 0) + 2 * most;
   }
   return { scores, most };
+}
+
+function quotes(text: string, { phrase }: Question): boolean {
+  return text.replace(/\s+/g, " ").includes(phrase);
 }
 
 /** Indexes of the highest scores above 0, the highest first. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { largeTexts } from "../../../bench/summary/large.ts";
 import { type JsonValue, stringifyJson } from "../../../src/core/json.ts";
 import { codePointCount } from "../../../src/core/text.ts";
 import { jsonTree } from "../../../src/shaping/summary/json-tree.ts";
@@ -72,6 +73,15 @@ test("work lets others have their turn in between", async () => {
     expect(turns).toBeGreaterThan(0);
   } finally {
     clearInterval(timer);
+  }
+});
+
+test("a text of 1 MB is never worked on in one piece, whatever it is", () => {
+  for (const [kind, text] of Object.entries(largeTexts())) {
+    const work = summarizeText(text, { limit: 4_000, question: "total of harbor 512" });
+    let pieces = 1;
+    while (work.next().done !== true) pieces++;
+    expect(pieces, kind).toBeGreaterThanOrEqual(8);
   }
 });
 

@@ -90,3 +90,75 @@ test("an emoji, a family and an accent are never cut in two [A-D04]", () => {
     expect(summary).not.toMatch(/\u200d(?:\n|…|$)|(?:^|…)[\u0301\u200d]/);
   }
 });
+
+test("lines of a build, which have no times, are told as a log: problems first, then what differs", () => {
+  const lines = Array.from({ length: 300 }, (_, i) => `checking for ${words(seeded(i), 2).replace(" ", "_")}... yes`);
+  lines[120] = "src/store.c:88:12: error: 'quota' undeclared (first use in this function)";
+  lines[200] = "configuration written to build/config.h";
+  const summary = summaryOf(lines.join("\n"), 900);
+  expect(summary).toContain("300 lines");
+  expect(summary).toContain("errors and warnings:\n121: src/store.c:88:12: error: 'quota' undeclared");
+  expect(summary).toContain("201: configuration written to build/config.h");
+});
+
+test("an error of the same day as the first line stands with its time alone", () => {
+  const lines = Array.from(
+    { length: 200 },
+    (_, i) => `2026-05-01 10:00:${String(i % 60).padStart(2, "0")} INFO ok ${i}`,
+  );
+  lines[77] = "2026-05-01 11:12:13 ERROR disk full";
+  lines[78] = "2026-05-02 00:00:01 ERROR disk gone";
+  const summary = summaryOf(lines.join("\n"), 600);
+  expect(summary).toContain("78: 11:12:13 ERROR disk full");
+  expect(summary).toContain("79: 2026-05-02 00:00:01 ERROR disk gone");
+});
+
+test("Markdown that begins with a tag is Markdown, and its tags are left out", () => {
+  const parts = Array.from({ length: 9 }, (_, i) => `## Part ${i}\n\nPart ${i} says this. ${words(seeded(i), 60)}.`);
+  const text = `<p align="center">\n  <img src="https://img.example/logo.svg" />\n</p>\n\n${parts.join("\n\n")}`;
+  const summary = summaryOf(text, 1_200);
+  for (let i = 0; i < 9; i++) expect(summary).toContain(`## Part ${i}\nPart ${i} says this.`);
+  expect(summary).not.toContain("<");
+});
+
+test("room that is left goes to longer texts, and a long list of numbers is told by its extremes", () => {
+  const numbers = Array.from({ length: 3_000 }, (_, i) => ((i * 37) % 900) + 100);
+  const summary = summaryOf(JSON.stringify({ unit: "m", heights: numbers }), 1_000);
+  expect(summary.length).toBeGreaterThan(700);
+  expect(summary).toContain("… 3000 items, min 100, max 999]");
+});
+
+test("rows are never without the column that names them", () => {
+  const rows = Array.from({ length: 90 }, (_, i) => ({
+    month: `m-${i}`,
+    ...Object.fromEntries(
+      words(seeded(5), 16)
+        .split(" ")
+        .map((name, j) => [`${name}_total_${j}`, (i * 31 * (j + 3)) % 90_000]),
+    ),
+  }));
+  expect(summaryOf(JSON.stringify(rows), 1_500)).toMatch(/^month\t/m);
+});
+
+test("cells of a row that repeat the one above are told by a sign, and equal rows share a line", () => {
+  const rows = Array.from(
+    { length: 120 },
+    (_, i) => `${i < 60 ? "northern region" : "southern region"},${i % 20 < 18 ? 7 : i}`,
+  );
+  const text = `region,size\n${rows.join("\n")}`;
+  const lines = summaryOf(text, 500).split("\n");
+  const start = lines.indexOf("#\tregion\tsize");
+  expect(lines[start + 1]).toBe("(〃: as above)");
+  let above = "";
+  let shown = 0;
+  for (const line of lines.slice(start + 2, -1)) {
+    const [numbers = "", region = "", size = ""] = line.split("\t");
+    above = region === "〃" ? above : region;
+    for (const row of numbers.split(",")) {
+      expect(rows[Number(row)]).toBe(`${above},${size}`);
+      shown++;
+    }
+  }
+  expect(lines.at(-1)).toContain(`${shown} of 120 rows`);
+  expect(lines.slice(start).join("\n")).toMatch(/^\d+(?:,\d+)+\t/m);
+});
