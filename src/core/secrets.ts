@@ -20,6 +20,8 @@ export interface SecretSource {
    * @throws GatewayError SECRET_MISSING, naming the reference, when it is not set or empty.
    */
   resolve(reference: string): string;
+  /** A value that was got by secrets, and is to be masked as they are. */
+  remember(value: string): void;
   /** The value that is at hand; for masking alone. */
   peek(reference: string): string | undefined;
 }

@@ -62,6 +62,10 @@ export class SecretChain implements SecretSource {
     return value;
   }
 
+  remember(value: string): void {
+    this.#memory.remember(value);
+  }
+
   peek(reference: string): string | undefined {
     return this.#read(reference) ?? this.#helper?.read(reference);
   }

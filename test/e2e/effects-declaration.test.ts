@@ -139,6 +139,21 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
   trust_hints: ["test/registry/server-overrides.test.ts", "`hints` of a server are shown, and decide nothing unless"],
   // A name that leads to a private address needs a resolver that lies.
   allow_private: ["test/adapters/http/private-addresses.test.ts", "`allow_private` lets a name lead anywhere"],
+  // They need a server that gives tokens.
+  ...Object.fromEntries(
+    Object.entries({
+      token_url: "a token is got once for all tools of the same client",
+      client_id: "a token is got once for all tools of the same client",
+      secret_ref: "a token is got once for all tools of the same client",
+      scopes: 'scope: "a b"',
+      client_auth: "`client_auth: post` sends name and secret in the body",
+      resource: 'resource: "https://o.example"',
+      audience: 'audience: "orders"',
+    }).map(([key, words]) => [
+      `auth.client_credentials.${key}`,
+      ["test/adapters/http/client-credentials.test.ts", words] as const,
+    ]),
+  ),
   // They show in several calls at once.
   "pool.max_connections": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],
   "pool.max_waiting": ["test/e2e/settings-in-force.test.ts", "a changed `pool` is in force"],

@@ -89,6 +89,32 @@ const SIGNING: JsonObject = {
   },
 };
 
+const CLIENT_CREDENTIALS: JsonObject = {
+  type: "object",
+  required: ["token_url", "client_id", "secret_ref"],
+  additionalProperties: false,
+  description:
+    "OAuth 2.0 client credentials: a token is got from `token_url` when it is needed, kept, renewed before its end, and sent as `Authorization: Bearer …`. Tools with the same ones share it.",
+  properties: {
+    token_url: text("Address that gives tokens; http or https."),
+    client_id: text("Name of the gateway there."),
+    secret_ref: text("Name of the environment variable, or of the entry of `secrets`, that holds the client's secret."),
+    scopes: {
+      type: "array",
+      maxItems: 100,
+      items: { type: "string", minLength: 1 },
+      description: "What the token is to be good for.",
+    },
+    client_auth: {
+      enum: ["basic", "post"],
+      default: "basic",
+      description: "Whether name and secret go along as HTTP Basic or in the body.",
+    },
+    resource: text("Resource that the token is for (RFC 8707)."),
+    audience: text("Audience that the token is for, where the server takes that."),
+  },
+};
+
 const MULTIPART: JsonObject = {
   type: "object",
   minProperties: 1,
@@ -185,9 +211,8 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
     multipart: MULTIPART,
     auth: {
       type: "object",
-      required: ["secret_ref"],
       additionalProperties: false,
-      description: "A secret, put into a header or the query at each request.",
+      description: "A secret, put into a header or the query at each request, or a token that is got with one.",
       properties: {
         header_name: { type: "string", minLength: 1, description: "Header that takes the secret." },
         query_name: {
@@ -216,6 +241,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
           description:
             "Stands before the secret, such as `Bearer`; a space follows a prefix that ends in a letter or digit.",
         },
+        client_credentials: CLIENT_CREDENTIALS,
         type: notYet("Kind of credential."),
       },
     },

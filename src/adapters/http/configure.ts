@@ -35,7 +35,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
   const endpoint = endpointOf(checker);
   const query = queryOf(checker);
   const queryStyle = QUERY_STYLES.find((style) => style === checker.text("query_style")) ?? "repeat";
-  const auth = configureAuth(checker);
+  const auth = configureAuth(checker, settings.reach);
   const literals = literalCredentials(keys);
   const signing = configureSigning(checker);
   const headers = headersOf(checker);

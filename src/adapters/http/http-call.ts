@@ -3,6 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import { GatewayError } from "../../core/errors.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import type { Slot } from "../../core/slots.ts";
+import type { AccessTokens } from "../shared/access-tokens.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { type Answer, deltaReader, isStreamed, readBeginning, readResult } from "./answer.ts";
 import { decodedBody } from "./decompress.ts";
@@ -23,6 +24,7 @@ import { UnreadableAnswer } from "./unreadable-answer.ts";
 export interface HttpCallEnvironment {
   readonly config: HttpConfig;
   readonly access: OriginAccess;
+  readonly tokens: AccessTokens | undefined;
   readonly clock: Clock;
   readonly secrets: SecretSource;
   /** The calls that run, each from its first event to its last. */
@@ -64,13 +66,14 @@ export class HttpCall {
     try {
       if (signal.aborted) onAbort();
       await this.#secretsAtHand();
-      const request = this.#assemble();
+      const token = this.#call.validateOnly ? undefined : await this.#token();
+      const request = this.#assemble(token);
       if (this.#call.validateOnly) {
         yield* this.#validated(this.#sign(request));
         return;
       }
       await this.#wait();
-      const answer = yield* this.#answer(request);
+      const answer = yield* this.#answer(request, token);
       try {
         if (isStreamed(answer)) {
           const deltas = deltaReader(answer);
@@ -108,6 +111,22 @@ export class HttpCall {
     return secrets.fresh(secretRefsOfCall(config, this.#context.principal.roles), this.#waiting.signal);
   }
 
+  /** The token of the tool's client. @throws GatewayError naming the tool. */
+  async #token(): Promise<string | undefined> {
+    const { tokens, config } = this.#environment;
+    const { name } = config.tool;
+    try {
+      return await tokens?.token(this.#waiting.signal);
+    } catch (error) {
+      if (this.#stopped !== undefined || !(error instanceof GatewayError)) throw this.#stopped ?? error;
+      throw new GatewayError(error.reason, `${name}: ${error.message}`, {
+        modelMessage: `${name}: the gateway cannot identify itself to the upstream; its operator must mend it`,
+        metadata: { ...error.metadata, tool: name },
+        cause: error,
+      });
+    }
+  }
+
   /** Waits until the call may have a connection; it has one at a time then, until it is over. */
   async #wait(): Promise<void> {
     const { config, access } = this.#environment;
@@ -121,13 +140,14 @@ export class HttpCall {
     this.#slot = taken instanceof Promise ? await taken : taken;
   }
 
-  #assemble(): HttpRequest {
+  #assemble(token: string | undefined): HttpRequest {
     if (this.#stopped !== undefined) throw this.#stopped;
     const { config, secrets } = this.#environment;
     return assembleRequest(config, this.#call.arguments, {
       secrets,
       traceparent: this.#context.traceparent,
       roles: this.#context.principal.roles,
+      token,
     });
   }
 
@@ -137,12 +157,22 @@ export class HttpCall {
   }
 
   /** Sends the request, and again where the answer redirects it; shows each exchange of a call to be explained. */
-  async *#answer(first: HttpRequest): AsyncGenerator<UpstreamEvent, Answer, undefined> {
+  async *#answer(first: HttpRequest, token: string | undefined): AsyncGenerator<UpstreamEvent, Answer, undefined> {
     let request = first;
+    let mayEnd = token;
     for (let followed = 0; ; followed++) {
       const { exchange, sent, head } = await this.#begin(request);
       if (this.#context.explain) yield this.#report(sent, head);
       if (head instanceof GatewayError) throw head;
+      if (head.status === 401 && mayEnd !== undefined) {
+        // A token may end before its time. What is refused has not run, so that it is sent again, once.
+        this.#environment.tokens?.forget(mayEnd);
+        mayEnd = undefined;
+        await readBeginning(exchange.read, MAX_FAILURE_BYTES);
+        exchange.close();
+        request = { ...this.#assemble(await this.#token()), target: request.target };
+        continue;
+      }
       const redirect = redirectOf(this.#environment.config, head, request.target, followed);
       if (redirect?.target === undefined) return this.#open(exchange, head, redirect?.refused);
       // Read to its end, the connection can be used again.

@@ -1,6 +1,7 @@
 import type { AdapterSettings } from "../../core/adapter.ts";
 import type { JsonObject } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
+import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { BodyTemplate } from "../shared/body-template.ts";
 import type { EgressChoice } from "../shared/network/egress.ts";
 import type { TextTemplate } from "../shared/text-template.ts";
@@ -33,6 +34,8 @@ export type SecretAuth = SecretChoice &
         readonly prefix: string;
       }
     | { readonly place: "query"; readonly queryName: string }
+    /** Into the request to `token_url`; what that gives goes into `Authorization`. */
+    | { readonly place: "token"; readonly client: ClientCredentials }
   );
 
 /** Names that stand in a signing template instead of parameters. */

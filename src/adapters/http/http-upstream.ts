@@ -9,22 +9,25 @@ import type { HttpConfig } from "./http-config.ts";
 import type { OriginAccess } from "./origin-pools.ts";
 import { probeOrigin } from "./probe.ts";
 import { secretRefsOf } from "./secret-use.ts";
+import type { ToolTokens } from "./token-pool.ts";
 
 /** An HTTP tool. */
 export class HttpUpstream implements Upstream {
   readonly #config: HttpConfig;
   readonly #deps: AdapterDeps;
   readonly #access: OriginAccess;
+  readonly #tokens: ToolTokens | undefined;
   /** Made at the first call: most tools are never called. */
   #calls: HttpCallEnvironment | undefined;
   readonly #secrets: SecretWatch;
   #closed = false;
 
-  /** `access`: to the connections of its origin; the upstream owns it. */
-  constructor(config: HttpConfig, deps: AdapterDeps, access: OriginAccess) {
+  /** `access`: to the connections of its origin; the upstream owns it, and its tokens. */
+  constructor(config: HttpConfig, deps: AdapterDeps, access: OriginAccess, tokens?: ToolTokens) {
     this.#config = config;
     this.#deps = deps;
     this.#access = access;
+    this.#tokens = tokens;
     this.#secrets = new SecretWatch(secretRefsOf(config), deps);
   }
 
@@ -53,12 +56,13 @@ export class HttpUpstream implements Upstream {
     this.#closed = true;
     this.#secrets.close();
     for (const call of this.#calls?.running ?? []) call.stop(this.#stopping());
-    await this.#access[Symbol.asyncDispose]();
+    await Promise.all([this.#access[Symbol.asyncDispose](), this.#tokens?.[Symbol.asyncDispose]()]);
   }
 
   #environment(): HttpCallEnvironment {
     const { clock, secrets } = this.#deps;
-    this.#calls ??= { config: this.#config, access: this.#access, clock, secrets, running: new Set() };
+    const tokens = this.#tokens?.tokens;
+    this.#calls ??= { config: this.#config, access: this.#access, tokens, clock, secrets, running: new Set() };
     return this.#calls;
   }
 

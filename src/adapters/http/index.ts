@@ -1,6 +1,7 @@
 import { lookup as systemLookup } from "node:dns";
 import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { isJsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
+import type { ClientCredentials } from "../shared/access-tokens.ts";
 import { type Route, routeTo } from "../shared/network/proxy.ts";
 import { HTTP_CONFIG_SCHEMA } from "./config-schema.ts";
 import { configureHttp } from "./configure.ts";
@@ -10,11 +11,13 @@ import { HttpUpstream } from "./http-upstream.ts";
 import { holdsReference, isOneParam } from "./literal-credentials.ts";
 import { type NetworkOptions, OriginPools } from "./origin-pools.ts";
 import type { PoolLimits } from "./pool-limits.ts";
+import { TokenPool } from "./token-pool.ts";
 
 /** The adapter for tools behind HTTP/1.1 APIs. Default: the system's lookup, and no proxies. */
 export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapter<HttpConfig> {
   const { lookup = systemLookup, environment = {} } = options;
   const pools = new OriginPools({ lookup, environment });
+  const tokens = new TokenPool({ lookup, environment });
   return {
     kind: "http",
     configSchema: HTTP_CONFIG_SCHEMA,
@@ -27,7 +30,10 @@ export function createHttpAdapter(options: Partial<NetworkOptions> = {}): Adapte
     open: (config, deps) => {
       const { egress, pool: limits } = config;
       const access = pools.open({ origin: config.endpoint.origin, egress, limits, clock: deps.clock });
-      return Promise.resolve(new HttpUpstream(config, deps, access));
+      const { auth, settings } = config;
+      const { connectMs } = settings.timeouts;
+      const own = auth?.place === "token" ? tokens.open({ client: auth.client, egress, connectMs, deps }) : undefined;
+      return Promise.resolve(new HttpUpstream(config, deps, access, own));
     },
   };
 }
@@ -90,6 +96,7 @@ function explainHttp(config: HttpConfig): readonly ExplainedSetting[] {
 }
 
 function explainAuth(auth: SecretAuth): readonly ExplainedSetting[] {
+  if (auth.place === "token") return explainClient(auth.client);
   const byRole = Object.fromEntries(auth.byRole);
   const secrets = [
     { key: "auth.secret_ref", value: auth.secretRef },
@@ -99,6 +106,20 @@ function explainAuth(auth: SecretAuth): readonly ExplainedSetting[] {
   const header = { key: "auth.header_name", value: auth.headerName };
   const prefix = auth.prefix === "" ? [] : [{ key: "auth.prefix", value: auth.prefix.trimEnd() }];
   return [header, ...secrets, ...prefix];
+}
+
+function explainClient(client: ClientCredentials): readonly ExplainedSetting[] {
+  const { tokenUrl, clientId, secretRef, scopes, clientAuth, resource, audience } = client;
+  const values = {
+    token_url: maskUrl(tokenUrl),
+    client_id: clientId,
+    secret_ref: secretRef,
+    ...(scopes.length === 0 ? {} : { scopes: stringifyJson(scopes) }),
+    client_auth: clientAuth,
+    ...(resource === undefined ? {} : { resource }),
+    ...(audience === undefined ? {} : { audience }),
+  };
+  return Object.entries(values).map(([key, value]) => ({ key: `auth.client_credentials.${key}`, value }));
 }
 
 function shownField(name: string, value: JsonValue): string {

@@ -32,6 +32,8 @@ export interface RequestSources {
   readonly traceparent: string | undefined;
   /** Of the caller. Default: none. */
   readonly roles?: readonly string[];
+  /** Where the tool gets tokens: the present one. */
+  readonly token?: string | undefined;
 }
 
 /** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
@@ -158,10 +160,15 @@ export function sentTarget({ target, secretPair }: HttpRequest): string {
 /** Puts the secret where it goes. Resolved at each request, so that a changed secret is in force at once. */
 function placeSecret(
   { auth, tool, literals }: HttpConfig,
-  { secrets, roles = [] }: RequestSources,
+  { secrets, roles = [], token }: RequestSources,
   headers: string[],
 ): Pick<HttpRequest, "secretPair" | "masked"> {
   if (auth === undefined) return { secretPair: undefined, masked: literals };
+  if (auth.place === "token") {
+    // A call that is only validated has none.
+    headers.push("authorization", `Bearer ${token ?? ""}`);
+    return { secretPair: undefined, masked: token === undefined ? literals : [...literals, token] };
+  }
   const secretRef = secretRefFor(auth, roles);
   const secret = secretValue(tool.name, secretRef, secrets);
   const masked = [...literals, secret];

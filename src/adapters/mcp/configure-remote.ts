@@ -121,6 +121,7 @@ function clientCredentials(keys: JsonObject, url: string): ServerAuth {
     scopes: isJsonArray(scopes) ? scopes.filter((each) => typeof each === "string") : [],
     clientAuth: textOf(keys, "client_auth") === "post" ? "post" : "basic",
     resource: textOf(keys, "resource") || url,
+    audience: undefined,
   };
 }
 

@@ -64,19 +64,24 @@ export class RemoteAccess implements AsyncDisposable {
    * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE where no token is given; else as the channel does.
    */
   async send(request: RemoteRequest): Promise<ChannelAnswer> {
-    const answer = await this.#once(request);
-    if (answer.status !== 401 || this.#tokens === undefined) return answer;
+    const token = await this.#tokens?.token(request.signal);
+    const answer = await this.#once(request, token);
+    if (answer.status !== 401 || this.#tokens === undefined || token === undefined) return answer;
     answer.drop();
-    this.#tokens.forget();
-    return this.#once(request);
+    this.#tokens.forget(token);
+    return this.#once(request, await this.#tokens.token(request.signal));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#channel[Symbol.asyncDispose](), this.#tokens?.[Symbol.asyncDispose]()]);
   }
 
-  async #once({ target = this.target, headers, ...request }: RemoteRequest): Promise<ChannelAnswer> {
+  async #once(
+    { target = this.target, headers, ...request }: RemoteRequest,
+    token: string | undefined,
+  ): Promise<ChannelAnswer> {
     const own = await this.#headers(request.signal);
+    if (token !== undefined) own["authorization"] = `Bearer ${token}`;
     return this.#channel.send({ ...request, target, headers: { ...own, ...headers } });
   }
 
@@ -92,7 +97,6 @@ export class RemoteAccess implements AsyncDisposable {
     for (const { name, value } of target.headers) headers[name.toLowerCase()] = headerBytes(filledValue(value, secret));
     if (target.auth?.kind === "bearer")
       headers["authorization"] = `Bearer ${headerBytes(secret(target.auth.secretRef))}`;
-    if (this.#tokens !== undefined) headers["authorization"] = `Bearer ${await this.#tokens.token(signal)}`;
     return headers;
   }
 }

@@ -9,8 +9,12 @@ import { secretValue } from "./secret-value.ts";
 /** A token without a time is taken to last so long. */
 const DEFAULT_LIFE_MS = 300_000;
 
-/** A token is renewed so long before its end, at most a tenth of its life. */
+/** A token is renewed so long before its end, at most a tenth of its life, give or take a quarter of it. */
 const EARLY_MS = 60_000;
+const JITTER = 0.25;
+
+/** After a renewal that failed the next one is not tried sooner, while the token is still good. */
+const RENEW_PAUSE_MS = 5_000;
 
 /** Longest time for one answer. */
 const FETCH_MS = 10_000;
@@ -22,8 +26,16 @@ export interface ClientCredentials {
   readonly secretRef: string;
   readonly scopes: readonly string[];
   readonly clientAuth: "basic" | "post";
-  /** Source: RFC 8707. */
-  readonly resource: string;
+  /** Source: RFC 8707. Absent: the token is for whatever the server takes it for. */
+  readonly resource: string | undefined;
+  /** What some servers take instead. */
+  readonly audience: string | undefined;
+}
+
+/** Equal for credentials that get the same tokens. */
+export function credentialsKey({ tokenUrl, clientId, secretRef, scopes, ...rest }: ClientCredentials): string {
+  const { clientAuth, resource = null, audience = null } = rest;
+  return JSON.stringify([tokenUrl, clientId, secretRef, scopes, clientAuth, resource, audience]);
 }
 
 /** What tokens are fetched with. */
@@ -38,8 +50,10 @@ export interface AccessTokensOptions {
 
 interface Token {
   readonly value: string;
-  /** Monotonic. */
+  /** Monotonic; from then on another one is fetched while this one is still used. */
   readonly renewMs: number;
+  /** Monotonic. */
+  readonly endMs: number;
 }
 
 /** The tokens of OAuth 2.0 client credentials. Source: RFC 6749, section 4.4; RFC 8707. */
@@ -49,6 +63,7 @@ export class AccessTokens implements AsyncDisposable {
   readonly #channel: HttpChannel;
   #token: Token | undefined;
   #fetching: Promise<Token> | undefined;
+  #pausedUntilMs = 0;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -59,16 +74,31 @@ export class AccessTokens implements AsyncDisposable {
   /** The token; one request for all who wait. @throws GatewayError. */
   async token(signal: AbortSignal): Promise<string> {
     const token = this.#token;
-    if (token !== undefined && this.#options.clock.monotonicMs() < token.renewMs) return token.value;
+    const nowMs = this.#options.clock.monotonicMs();
+    if (token !== undefined && nowMs < token.endMs) {
+      if (nowMs >= Math.max(token.renewMs, this.#pausedUntilMs)) this.#renew();
+      return token.value;
+    }
+    return (await raceSignal(this.#begin(), signal)).value;
+  }
+
+  /** The server did not take this one. */
+  forget(value: string): void {
+    if (this.#token?.value === value) this.#token = undefined;
+  }
+
+  #begin(): Promise<Token> {
     this.#fetching ??= this.#fetch().finally(() => {
       this.#fetching = undefined;
     });
-    return (await raceSignal(this.#fetching, signal)).value;
+    return this.#fetching;
   }
 
-  /** The server did not take it. */
-  forget(): void {
-    this.#token = undefined;
+  /** Nobody waits for it: the token that is there is good for a while. */
+  #renew(): void {
+    this.#begin().catch(() => {
+      this.#pausedUntilMs = this.#options.clock.monotonicMs() + RENEW_PAUSE_MS;
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -97,7 +127,9 @@ export class AccessTokens implements AsyncDisposable {
     const { server, auth, secrets, clock } = this.#options;
     await secrets.fresh([auth.secretRef], signal);
     const secret = secretValue(server, auth.secretRef, secrets);
-    const form = new URLSearchParams({ grant_type: "client_credentials", resource: auth.resource });
+    const form = new URLSearchParams({ grant_type: "client_credentials" });
+    if (auth.resource !== undefined) form.set("resource", auth.resource);
+    if (auth.audience !== undefined) form.set("audience", auth.audience);
     if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));
     const headers: Record<string, string> = {
       accept: "application/json",
@@ -120,7 +152,11 @@ export class AccessTokens implements AsyncDisposable {
     }
     const seconds = ownValue(body, "expires_in");
     const lifeMs = typeof seconds === "number" && seconds > 0 ? seconds * 1_000 : DEFAULT_LIFE_MS;
-    return { value, renewMs: clock.monotonicMs() + lifeMs - Math.min(EARLY_MS, lifeMs / 10) };
+    secrets.remember(value);
+    const endMs = clock.monotonicMs() + lifeMs;
+    // Tokens of many gateways that began together are not renewed together.
+    const earlyMs = Math.min(EARLY_MS, lifeMs / 10) * (1 - JITTER + 2 * JITTER * Math.random());
+    return { value, renewMs: endMs - earlyMs, endMs };
   }
 
   #failed(why: string): GatewayError {
