@@ -127,21 +127,7 @@ export class AccessTokens implements AsyncDisposable {
     const { server, auth, secrets, clock } = this.#options;
     await secrets.fresh([auth.secretRef], signal);
     const secret = secretValue(server, auth.secretRef, secrets);
-    const form = new URLSearchParams({ grant_type: "client_credentials" });
-    if (auth.resource !== undefined) form.set("resource", auth.resource);
-    if (auth.audience !== undefined) form.set("audience", auth.audience);
-    if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));
-    const headers: Record<string, string> = {
-      accept: "application/json",
-      "content-type": "application/x-www-form-urlencoded",
-    };
-    if (auth.clientAuth === "basic") {
-      const pair = [auth.clientId, secret].map(encodeURIComponent).join(":");
-      headers["authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
-    } else {
-      form.set("client_id", auth.clientId);
-      form.set("client_secret", secret);
-    }
+    const { headers, form } = tokenRequest(auth, secret);
     const target = this.#url.pathname + this.#url.search;
     const answer = await this.#channel.send({ method: "POST", target, headers, body: form.toString(), signal });
     const text = await answer.text();
@@ -162,6 +148,29 @@ export class AccessTokens implements AsyncDisposable {
   #failed(why: string): GatewayError {
     return noToken(this.#options.server, `${this.#url.origin}: ${why}`);
   }
+}
+
+/** What is asked for. Source: RFC 6749, sections 2.3.1 and 4.4.2. */
+function tokenRequest(
+  auth: ClientCredentials,
+  secret: string,
+): { readonly headers: Record<string, string>; readonly form: URLSearchParams } {
+  const form = new URLSearchParams({ grant_type: "client_credentials" });
+  if (auth.resource !== undefined) form.set("resource", auth.resource);
+  if (auth.audience !== undefined) form.set("audience", auth.audience);
+  if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));
+  const headers: Record<string, string> = {
+    accept: "application/json",
+    "content-type": "application/x-www-form-urlencoded",
+  };
+  if (auth.clientAuth === "basic") {
+    const pair = [auth.clientId, secret].map(encodeURIComponent).join(":");
+    headers["authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
+  } else {
+    form.set("client_id", auth.clientId);
+    form.set("client_secret", secret);
+  }
+  return { headers, form };
 }
 
 /** The error for a server that gives no token. */
