@@ -12,6 +12,7 @@ import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { EgressRules } from "./core/egress.ts";
 import { GatewayError } from "./core/errors.ts";
+import { showHidden } from "./core/hidden-text.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
@@ -196,7 +197,7 @@ function besideTools(
   records: Records,
 ): Pick<RegistryDeps, "screen" | "examineMore" | "denied"> {
   return {
-    screen: (text) => redactor.text(text),
+    screen: (text) => showHidden(redactor.text(text)),
     examineMore: (signal) => identity.examine(signal),
     denied: deniedTo(records),
   };

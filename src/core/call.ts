@@ -216,6 +216,8 @@ export interface ToolResult {
     | undefined;
   /** Absent: none. */
   readonly notices?: readonly ResultNotice[];
+  /** The declaration vouches for the content. Absent: it comes from outside and is data, never instructions. */
+  readonly trusted?: true;
   /** The tool asks for input before it can go on: there is nothing else yet. */
   readonly needsInput?: {
     /** A handle of the gateway's. */

@@ -39,6 +39,8 @@ export const NOTICE_REASONS = {
     "The result was too long and could not be kept for reading on: there is no room, or the disk refuses. What stands here is all there is of it.",
   MASKED:
     "Something in the result was a secret of the gateway's, had the shape of a credential, or is not to be shown by a rule of the tool's (`result.redact`): it stands as `***`.",
+  HIDDEN_CHARACTERS:
+    "The result had characters that are not seen or turn text around, such as tag characters and direction overrides: they stand as `<U+202E>`, so that they hide nothing from who reads it.",
 } as const satisfies Readonly<Record<string, string>>;
 
 /** Stable word for a notice. */

@@ -38,7 +38,14 @@ export interface ResultRules {
   readonly handle?: boolean | undefined;
   /** What is masked besides the values of secrets. Absent: what has the shape of a credential. */
   readonly redact?: RedactRules | undefined;
+  /** What becomes of characters that are not seen. Absent: they are shown. */
+  readonly hiddenCharacters?: "show" | "keep" | undefined;
+  /** Whether the content may be taken for more than data. Absent: `none`, and a result says so. */
+  readonly trust?: Trust | undefined;
 }
+
+/** How far content is trusted. `wrapped`: not at all, and its texts stand between lines that content cannot forge. */
+export type Trust = "none" | "wrapped" | "full";
 
 /** What is masked of a result, besides the values of the gateway's secrets, which always are. */
 export interface RedactRules {

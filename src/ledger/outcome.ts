@@ -32,7 +32,7 @@ export function encodeOutcome(outcome: Outcome): string {
     return stringifyJson({ error: { reason, message, modelMessage, effect, retryable, metadata } });
   }
   const { result, effect, attempts } = outcome;
-  const { structuredJson, failure, truncation, notices } = result;
+  const { structuredJson, failure, truncation, notices, trusted } = result;
   return stringifyJson({
     effect,
     attempts,
@@ -40,6 +40,7 @@ export function encodeOutcome(outcome: Outcome): string {
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
+    ...(trusted === undefined ? {} : { trusted }),
     ...(truncation === undefined
       ? {}
       : {
@@ -72,6 +73,7 @@ export function decodeOutcome(text: string): Outcome {
     failure: failure !== undefined && isJsonObject(failure) ? decodeFailure(failure) : undefined,
     truncation: decodeTruncation(ownValue(value, "truncation")),
     ...(isJsonArray(notices) ? { notices: notices.map(decodeNotice) } : {}),
+    ...(ownValue(value, "trusted") === true ? { trusted: true } : {}),
   };
   const effect = decodeEffect(ownValue(value, "effect"));
   return { type: "completed", result, effect, attempts: Number(ownValue(value, "attempts") ?? 1), replayed: true };

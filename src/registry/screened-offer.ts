@@ -1,5 +1,6 @@
 import type { Offer, UpstreamTool } from "../core/adapter.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../core/json.ts";
+import { foreignNameProblem } from "./foreign-text.ts";
 
 /** Keywords of a schema whose texts are for readers: another text means the same. */
 const FOR_READERS: ReadonlySet<string> = new Set(["title", "description", "$comment"]);
@@ -46,7 +47,9 @@ function screenTool(tool: UpstreamTool, screen: Screen): UpstreamTool | undefine
   const output = isJsonObject(outputSchema)
     ? screenSchema(outputSchema, screen)
     : { schema: outputSchema, shows: true };
-  const shows = word(name) === name && input.shows && output.shows;
+  // A name that is refused anyway is left to who says why.
+  const named = word(name) === name || foreignNameProblem(name) !== undefined;
+  const shows = named && input.shows && output.shows;
   if (!shows) return undefined;
   const same =
     title === tool.title &&

@@ -12,7 +12,7 @@ const MAX_EXCHANGES = 32;
 export interface CallEnd {
   readonly type: "completed";
   /** The version of the tool that ran. */
-  readonly tool: Pick<ToolDefinition, "name" | "contractDigest">;
+  readonly tool: Pick<ToolDefinition, "name" | "contractDigest" | "kind">;
   /** `undefined` where the call was only validated. */
   readonly result: ToolResult | undefined;
   readonly stats: CallStats;

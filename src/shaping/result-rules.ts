@@ -117,6 +117,18 @@ export const RESULT_SCHEMA: JsonObject = {
         "Whether the whole of a result that is too long is kept for reading on, where gateway.yaml says `results.keep`; not for incremental tools.",
     },
     redact: REDACT_SCHEMA,
+    hidden_characters: {
+      enum: ["show", "keep"],
+      default: "show",
+      description:
+        "Whether characters that are not seen or turn text around (tag characters, direction overrides, characters without width where they deceive) are shown as `<U+202E>`, or kept as they are.",
+    },
+    trust: {
+      enum: ["none", "wrapped", "full"],
+      default: "none",
+      description:
+        "Whether what the tool gives may be taken for more than data. A result says it (`provenance.trusted`); `wrapped`: not, and its texts stand between two lines that content cannot forge; `full`: the declaration vouches for it.",
+    },
     omit: notSupported("Fields to leave out."),
     select: notSupported("Expression that picks the result."),
   },
@@ -162,6 +174,8 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     maxTokens: get("max_tokens") as number | undefined,
     handle: get("handle") as boolean | undefined,
     redact: readRedact(get("redact"), context.defaultRedact),
+    hiddenCharacters: get("hidden_characters") as ResultRules["hiddenCharacters"],
+    trust: get("trust") as ResultRules["trust"],
   };
   const issues = [...issuesOf(rules, get, context.delivery), ...redactIssues(get("redact"), rules, context.delivery)];
   return { rules, issues, explain: () => explain(rules, get) };
@@ -234,10 +248,12 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
     ...redactLines(rules.redact, get("redact")),
-    ...["loose", "error_field", "fields", "template", "max_tokens", "handle"].flatMap((key) => {
-      const value = get(key);
-      return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
-    }),
+    ...["loose", "error_field", "fields", "template", "max_tokens", "handle", "hidden_characters", "trust"].flatMap(
+      (key) => {
+        const value = get(key);
+        return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
+      },
+    ),
   ];
 }
 

@@ -1,6 +1,7 @@
 import type { ProgressEvent, ToolCall, ToolEvent, ToolResult, UpstreamEvent, UpstreamResult } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
+import { showHidden } from "../core/hidden-text.ts";
 import type { KeepResult, ResultKeeping } from "../core/results.ts";
 import type { Redactor } from "../core/secrets.ts";
 import type { ResultRules, ResultShaper } from "../core/shaper.ts";
@@ -17,6 +18,7 @@ import { EMPTY, type ResultLimits, shapeResult, tooLong, withNotices } from "./s
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
 import { TextCleaner } from "./text-cleaner.ts";
+import { wrapUntrusted } from "./wrap-untrusted.ts";
 
 /** Most code points of a final result, whatever the limit of a stream is. */
 const MAX_FINAL_LENGTH = 1_000_000;
@@ -43,7 +45,20 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const oneOfBoth = createOneOfBoth(rules);
   const arrange = createArrange(rules);
   const settle: Judge = (result) => arrange(extract(oneOfBoth(judge(result))));
-  return { shape: (events, call, keep) => shapeEvents(events, { call, keep }, parts, settle) };
+  const { trust } = rules;
+  return {
+    shape(events, call, keep) {
+      const shaped = shapeEvents(events, { call, keep }, parts, settle);
+      if (trust === undefined || trust === "none") return shaped;
+      return trust === "wrapped" ? wrapUntrusted(shaped, tool) : vouched(shaped);
+    },
+  };
+}
+
+async function* vouched(events: AsyncIterable<ToolEvent>): AsyncGenerator<ToolEvent, void, undefined> {
+  for await (const event of events) {
+    yield event.type === "completed" ? { ...event, result: { ...event.result, trusted: true } } : event;
+  }
 }
 
 /** Gives the payload the fields and the text that are declared. A failure keeps its data as fields, without a template. */
@@ -96,7 +111,8 @@ async function* shapeEvents(
 }
 
 function cleanerOf({ redactor, rules }: ResultShaperParts): TextCleaner {
-  return new TextCleaner(redactor, rules.redact !== undefined && rules.redact.patterns.length > 0);
+  const byParts = rules.redact !== undefined && rules.redact.patterns.length > 0;
+  return new TextCleaner(redactor, { byParts, keepHidden: rules.hiddenCharacters === "keep" });
 }
 
 /** What there is when a result comes. */
@@ -167,7 +183,7 @@ function redactEvent(event: ProgressEvent, redactor: Redactor): ProgressEvent {
   switch (event.type) {
     case "progress":
     case "log":
-      return { ...event, message: redactor.text(wellFormed(event.message)) };
+      return { ...event, message: showHidden(redactor.text(wellFormed(event.message))) };
     case "exchange":
       return { ...event, exchange: redactExchange(event.exchange, redactor) };
     // What the gateway itself says, of names alone.

@@ -55,13 +55,12 @@ export function outputPieces(event: OutputEvent): OutputEvent[] {
 /** A result as a message, with the version of the tool that it comes from. */
 export function encodeResult(
   result: ToolResult,
-  { name, contractDigest }: Pick<ToolDefinition, "name" | "contractDigest">,
+  { name, contractDigest, kind }: Pick<ToolDefinition, "name" | "contractDigest" | "kind">,
 ): MessageInitShape<typeof ToolResultSchema> {
   const { structuredJson, failure, truncation, notices, needsInput } = result;
   return {
     content: result.content.map(encodeContent),
-    // What an upstream says is data from outside, never instructions.
-    provenance: { tool: name, contractDigest, trusted: false },
+    provenance: { tool: name, contractDigest, trusted: result.trusted === true, upstream: upstreamOf(name, kind) },
     ...(structuredJson === undefined ? {} : { structuredJson }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
@@ -76,6 +75,12 @@ export function encodeResult(
           },
         }),
   };
+}
+
+/** `http`; of a tool of a server `mcp:NAME` with the server's name. Never where that is. */
+function upstreamOf(name: string, kind: ToolDefinition["kind"]): string {
+  const slash = name.indexOf("/");
+  return slash === -1 ? kind : `${kind}:${name.slice(0, slash)}`;
 }
 
 /**

@@ -189,6 +189,6 @@ export const SECURITY: Readonly<Record<string, Behaviour>> = {
   "X-D05": { text: "A schema that is too complex is refused, and blocks nobody" },
   "X-D06": { text: "Deep nesting is refused wherever it comes from" },
   "X-D07": { text: "A definition that changes later is noticed" },
-  "X-D08": { text: "Invisible characters hide no instruction", waits: ["text screening"] },
+  "X-D08": { text: "Invisible characters hide no instruction" },
   "X-D09": { text: "What is hidden cannot be called by any name" },
 };

@@ -316,6 +316,18 @@ export const CHANGES: readonly Change[] = [
     seen: { text: "*** 1" },
   },
   {
+    key: "result.hidden_characters",
+    before: { result: { data_field: "data", template: "a\u202eb", hidden_characters: "keep" } },
+    after: { result: { data_field: "data", template: "a\u202eb", hidden_characters: "show" } },
+    seen: { text: "a<U+202E>b" },
+  },
+  {
+    key: "result.trust",
+    before: { result: { data_field: "data", template: "flag {flag}", trust: "full" } },
+    after: { result: { data_field: "data", template: "flag {flag}", trust: "wrapped" } },
+    seen: { text: expect.stringMatching(/^\[data from result\.trust, .*\nflag 1\n\[end of data [0-9a-f]{18}\]$/s) },
+  },
+  {
     key: "result.truncation",
     before: { result: { data_field: "data.text", max_length: 60, truncation: "head" } },
     after: { result: { data_field: "data.text", max_length: 60, truncation: "tail" } },

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Upstream, UpstreamTool } from "../../src/core/adapter.ts";
+import { showHidden } from "../../src/core/hidden-text.ts";
 import { screenOffer } from "../../src/registry/screened-offer.ts";
 import { ScreenedUpstream } from "../../src/registry/screened-upstream.ts";
 
@@ -41,6 +42,17 @@ test("a tool whose call would not be what is shown is left out, and the others s
   expect(tools).toEqual([fine]);
   expect(tools[0]).toBe(fine);
   expect(notes.map((note) => note.tool)).toEqual(["x-***", "key", "value", "out"]);
+});
+
+test("a name with characters that are not seen is left to who says why", () => {
+  const named = tool({ name: "a\u202eb" });
+  expect(screenOffer({ tools: [named], notes: [] }, showHidden).tools).toEqual([named]);
+  const { tools, notes } = screenOffer(
+    { tools: [tool({ description: "Create\u{e0041}\u202e" })], notes: [] },
+    showHidden,
+  );
+  expect(tools[0]?.description).toBe("Create<U+E0041><U+202E>");
+  expect(notes[0]?.message).toContain("<U+…>");
 });
 
 test("what is no text where one is due is left to who checks it", () => {

@@ -15,7 +15,13 @@ async function drained(
     yield { type: "started", callId: "c", deadlineMs: 0, resumeWindowMs: undefined };
     for (const [index, text] of deltas) yield { type: "delta", index, text };
     const stats = { startTimeMs: 0, queuedMs: 0, totalMs: 0, attempts: 1, effect: "none", replayed: false } as const;
-    yield { type: "completed", tool: { name: "t", contractDigest: "d" }, result, stats, exchanges: undefined };
+    yield {
+      type: "completed",
+      tool: { name: "t", contractDigest: "d", kind: "http" },
+      result,
+      stats,
+      exchanges: undefined,
+    };
   })();
   const { callId, end } = await drainCall(events);
   expect(callId).toBe("c");

@@ -48,7 +48,7 @@ test("progress without a known total has none", () => {
   ]);
 });
 
-const TOOL = { name: "order_status", contractDigest: "d1" };
+const TOOL = { name: "order_status", contractDigest: "d1", kind: "http" } as const;
 
 test("a result is carried with its parts, failure and truncation", () => {
   const message = create(
@@ -76,7 +76,7 @@ test("a result is carried with its parts, failure and truncation", () => {
     structuredJson: "{}",
     failure: { reason: "TOOL_FAILED", message: "no", upstreamCode: 500, retryable: true },
     truncation: { originalLength: 9_000_000_000n, mode: TruncationMode.HEAD_TAIL },
-    provenance: { tool: "order_status", contractDigest: "d1", trusted: false },
+    provenance: { tool: "order_status", contractDigest: "d1", trusted: false, upstream: "http" },
   });
 });
 
@@ -174,6 +174,6 @@ test("a part is carried with what the tool says of it, and a result with its not
       origin: "FAILURE_ORIGIN_PROTOCOL",
     },
     notices: [{ reason: "OUTPUT_SCHEMA_MISMATCH", message: "n" }],
-    provenance: { tool: "order_status", contractDigest: "d1" },
+    provenance: { tool: "order_status", contractDigest: "d1", upstream: "http" },
   });
 });
