@@ -284,14 +284,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
       deadlineMs: number("limits.deadline"),
       concurrentStreams: number("limits.concurrent_streams"),
     },
-    keepalive: {
-      intervalMs: number("keepalive.interval"),
-      timeoutMs: number("keepalive.timeout"),
-      ...(values.has("keepalive.max_connection_age")
-        ? { maxConnectionAgeMs: number("keepalive.max_connection_age") }
-        : {}),
-      connectionAgeGraceMs: number("keepalive.max_connection_age_grace"),
-    },
+    keepalive: keepaliveOf(number, values.has("keepalive.max_connection_age")),
     shutdown: { drainMs: number("shutdown.drain") },
     ...keptSettings(number),
     results: readResults(values),
@@ -309,6 +302,15 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
       ...[...groups].map(([name, group]) => [`groups.${name}`, Object.fromEntries(group)] as const),
     ]),
     origins,
+  };
+}
+
+function keepaliveOf(number: (key: SettingKey) => number, rotates: boolean): GatewayConfig["keepalive"] {
+  return {
+    intervalMs: number("keepalive.interval"),
+    timeoutMs: number("keepalive.timeout"),
+    ...(rotates ? { maxConnectionAgeMs: number("keepalive.max_connection_age") } : {}),
+    connectionAgeGraceMs: number("keepalive.max_connection_age_grace"),
   };
 }
 

@@ -63,11 +63,13 @@ function queryOf(options: ReadCommandOptions): ResultQuery | undefined {
       return { lines: { start: offset ?? 1, count: limit } };
     case "bytes":
       return { bytes: { offset: from, length: limit } };
-    case undefined: {
-      const asked = path !== "" || offset !== undefined || limit !== 0;
-      return asked ? { json: { path, offset: from, limit } } : undefined;
-    }
+    case undefined:
+      return asksForPart(options) ? { json: { path, offset: from, limit } } : undefined;
   }
+}
+
+function asksForPart({ path = "", offset, limit = 0 }: ReadCommandOptions): boolean {
+  return path !== "" || offset !== undefined || limit !== 0;
 }
 
 function kindOf({ rows, column = [], lines, bytes }: ReadCommandOptions): "rows" | "lines" | "bytes" | undefined {
