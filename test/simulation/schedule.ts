@@ -10,6 +10,9 @@ const LONGEST_MS = 3_600_000;
 /** By then circuits try again, streams are forgotten and limits of rate are full. */
 const REST_MS = 35_000;
 
+/** More than all that the record of one call takes. */
+const SLOW_RECORD_MS = 1_000;
+
 /** What became of one schedule. */
 export interface ScheduleReport {
   readonly seed: number;
@@ -38,6 +41,7 @@ export async function runSchedule(seed: number, parts: WorldParts): Promise<Sche
   traffic.check();
   checkOutcomes(legsOf(), upstream.attempts, { journal, ledgerFailed: ledger.failed, lies: lies.told });
   if (journal.broken.length === 0) await checkFreedom(world, scenario.tools);
+  if (journal.broken.length === 0) await checkKeys(world, scenario.callers);
   if (journal.broken.length === 0) await checkEnd(world);
   const { broken, lines } = journal;
   const calls = legsOf().length;
@@ -72,6 +76,24 @@ async function checkFreedom(world: World, tools: readonly SimulatedTool[]): Prom
     await probe(world, tool, roomOf(tool));
     await clock.advance(REST_MS);
   }
+}
+
+/** That no call waits for one of its key that is over. */
+async function checkKeys(world: World, callers: readonly SimulatedCaller[]): Promise<void> {
+  const keyed = new Map<string, SimulatedCaller>();
+  for (const { tool, principal, requestId, n } of callers) {
+    // The record alone may take longer than the shortest deadline.
+    if (requestId === undefined || (world.toolOf(tool)?.policy.totalMs ?? 0) < SLOW_RECORD_MS) continue;
+    keyed.set(`${principal} ${tool} ${requestId}`, { ...probeOf(tool), principal, requestId, n });
+  }
+  const runs = [...keyed].map(([key, caller]) => makeRun(world, caller, `key ${key}`));
+  for (const run of runs) run.begin();
+  await until(world, () => runs.every(({ legs: [leg] }) => leg?.endMs !== undefined));
+  for (const leg of runs.flatMap(({ legs }) => legs)) {
+    if (leg.end?.type !== "error" || leg.end.error.reason !== "CALL_DEADLINE_EXCEEDED") continue;
+    world.journal.breach("a key is free when its call is over", leg.name);
+  }
+  await world.clock.advance(REST_MS);
 }
 
 function roomOf({ policy }: SimulatedTool): number {
