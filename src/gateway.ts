@@ -16,6 +16,8 @@ import { showHidden } from "./core/hidden-text.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
+import { ANONYMOUS } from "./core/principal.ts";
+import type { ToolListing } from "./core/registry.ts";
 import type { HandleValues, KeepResult, ResultReader } from "./core/results.ts";
 import type { Redactor, SecretSettings } from "./core/secrets.ts";
 import type { Step } from "./core/step.ts";
@@ -23,7 +25,7 @@ import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
 import { apiKeyFile } from "./identity/api-key-file.ts";
 import { createIdentity, type Identity } from "./identity/identity.ts";
-import { Records } from "./observability/records.ts";
+import { type Observation, type ObservationOptions, openObservation } from "./observability/observation.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
@@ -34,7 +36,7 @@ import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { createReadAhead } from "./registry/read-ahead.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
-import { createToolRegistry, type DeniedCall, type RegistryDeps } from "./registry/tool-registry.ts";
+import { createToolRegistry, type RegistryDeps } from "./registry/tool-registry.ts";
 import { redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
@@ -102,42 +104,41 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const settings = new LiveSettings(config);
   const results = keepResults(options, clock);
+  const listing = (): ToolListing => registry.list(ANONYMOUS);
+  const sources = { listing, steps: () => steps, programs: () => reader.programs() };
+  const seen = await openObservation({ ...observed(config), clock, redactor, logger, sources });
   const steps = createPipelineSteps({
     checker,
+    attempts: seen.attempts,
     handles: results?.handles,
     faults: options.injectFaults === true ? () => settings.faults : undefined,
     changed: (affected) => registry.lookAgain(affected),
     rateLimit: () => settings.rateLimit,
   });
   const { prepare, ...reader } = declarationReader(options, settings, { steps, checker, results, clock });
-  const records = openRecords(options, clock);
-  const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: watchOf(records) });
+  const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: seen.watch });
   const takeSecrets = secretsTaker(options, clock);
   await takeSecrets(config);
-  const identity = await openIdentity(options, settings, { clock, audit: records });
+  const identity = await openIdentity(options, settings, { clock, audit: seen.audit });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const more = besideTools(identity, redactor, records);
+  const more = besideTools(identity, redactor, seen);
   const means = { clock, logger, secrets, store, compose, steps, ...reader, ...more };
-  const { codeRoles: code, hostRoles: hosts } = config.registration;
   const tellsDenied = (): boolean => settings.tellsDenied;
-  const registry = createToolRegistry({ ...means, tools: config.tools, registrars: { code, hosts }, tellsDenied });
+  const registry = createToolRegistry({ ...means, tools: config.tools, registrars: registrarsOf(config), tellsDenied });
   const kept = keepCalls(config, { clock, logger });
   const face = { registry, kept, clock, logger, results: results?.reader, authenticate: identity.authenticate };
   const about = { version: VERSION, startedAtMs: clock.now() };
-  const door = createFrontDoor({ ...face, ...about, ...portSettings(config), ...seenBy(records) });
+  const door = createFrontDoor({ ...face, ...about, ...portSettings(config), ...seen });
   const close = async (): Promise<void> => {
-    noteLife(records, "gateway-stop", config);
-    await door.stop();
-    for (const part of [kept, registry, store, results?.store, lock]) await part?.[Symbol.asyncDispose]();
-    for (const step of steps) step[Symbol.dispose]?.();
-    for (const part of [records, options.secrets]) await part[Symbol.asyncDispose]();
+    seen.life("gateway-stop");
+    await closeInTurn([door, kept, registry, store, results?.store, lock, ...steps, seen, options.secrets]);
   };
   const reconfigure = async (next: GatewayConfig): Promise<Reconfigured> => {
     await takeSecrets(next);
     await identity.take(next.identity);
     const changes = settings.take(next);
-    records.note({ action: "settings-reload", outcome: "done", actor: "gateway.yaml", facts: { ...changes } });
+    seen.audit.note({ action: "settings-reload", outcome: "done", actor: "gateway.yaml", facts: { ...changes } });
     // Whatever has changed: the lines that origins name may be others.
     await registry.readAgain();
     return changes;
@@ -149,11 +150,34 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await registry.start(new AbortController().signal);
     const address = await door.listen();
     door.setReady(true);
-    noteLife(records, "gateway-start", config);
+    seen.life("gateway-start");
     return { url: urlOf(address, config), reconfigure, stop: close, [Symbol.asyncDispose]: close };
   } catch (error) {
     await close();
     throw error;
+  }
+}
+
+/** What is on record, counted and traced. */
+function observed(config: GatewayConfig): Pick<ObservationOptions, "records" | "telemetry" | "facts"> {
+  const { gateway, session, audit, ...limits } = config.records;
+  const facts = { listen: addressText(config.listen), drainMs: config.shutdown.drainMs };
+  const records = { folder: recordFolder(config), keeps: { gateway, session, audit }, limits };
+  return { records, telemetry: config.telemetry, facts };
+}
+
+function registrarsOf({ registration }: GatewayConfig): {
+  readonly code: readonly string[];
+  readonly hosts: readonly string[];
+} {
+  return { code: registration.codeRoles, hosts: registration.hostRoles };
+}
+
+/** Closes what is there, each when the one before is closed. */
+async function closeInTurn(parts: readonly (Partial<AsyncDisposable & Disposable> | undefined)[]): Promise<void> {
+  for (const part of parts) {
+    await part?.[Symbol.asyncDispose]?.();
+    part?.[Symbol.dispose]?.();
   }
 }
 
@@ -194,41 +218,13 @@ function openIdentity(
 function besideTools(
   identity: Identity,
   redactor: Redactor,
-  records: Records,
+  { denied }: Observation,
 ): Pick<RegistryDeps, "screen" | "examineMore" | "denied"> {
   return {
     screen: (text) => showHidden(redactor.text(text)),
     examineMore: (signal) => identity.examine(signal),
-    denied: deniedTo(records),
+    denied,
   };
-}
-
-/** Opens what puts calls and acts on record. */
-function openRecords({ config, logger, secrets }: GatewayOptions, clock: Clock): Records {
-  const { gateway, session, audit, ...limits } = config.records;
-  const { redactor } = secrets;
-  const keeps = { gateway, session, audit };
-  return new Records({ folder: recordFolder(config), keeps, limits, clock, redactor, logger });
-}
-
-function noteLife(records: Records, action: string, { listen, shutdown }: GatewayConfig): void {
-  const facts = { listen: addressText(listen), version: VERSION, drainMs: shutdown.drainMs };
-  records.note({ action, outcome: "done", actor: "gateway", facts });
-}
-
-function watchOf(records: Records): CallWatch | undefined {
-  return records.watchesCalls ? records : undefined;
-}
-
-/** What the front door tells the records, and is told by them. */
-function seenBy(records: Records): Pick<FrontDoorOptions, "watch" | "audit" | "selfChecks"> {
-  return { watch: watchOf(records), audit: records, selfChecks: () => records.checks() };
-}
-
-/** Puts on record who called what is not there for it. */
-function deniedTo(records: Records): (call: DeniedCall) => void {
-  return ({ name: tool, principal: { id: actor }, hidden }) =>
-    records.note({ action: "tool-call", outcome: "refused", actor, facts: { tool, hidden } });
 }
 
 /** Keeps other gateways out of the state folder. @throws GatewayError STORE_FAILED. */
@@ -247,11 +243,13 @@ function declarationReader(
   const { registration } = config;
   const grammarWith = (adapters: ReadonlyMap<ToolKind, Adapter>): DeclarationGrammar =>
     createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
-  const grammar = grammarWith(adaptersByKind(config, environment));
+  const adapters = adaptersByKind(config, environment);
+  const grammar = grammarWith(adapters);
   const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
   const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
   const readAhead = createReadAhead({ clock, compilePattern: (source) => checker.compilePattern(source) });
-  return { parse, readAhead, builtIn, prepare: () => grammar.prepare() };
+  const programs = (): number => [...adapters.values()].reduce((sum, adapter) => sum + (adapter.programs?.() ?? 0), 0);
+  return { parse, readAhead, builtIn, prepare: () => grammar.prepare(), programs };
 }
 
 /** What reads declarations. */
@@ -261,6 +259,8 @@ interface Reader {
   builtIn(): readonly Declaration[];
   /** Compiles what all declarations are checked with. */
   prepare(): Promise<void>;
+  /** Programs of this machine that run for tools. */
+  programs(): number;
 }
 
 interface ReaderParts {

@@ -2,7 +2,7 @@ import { defineConfig } from "vitest/config";
 
 /**
  * `unit` is quick and starts no gateway; `e2e` starts whole gateways; `servers` starts real MCP servers, which it
- * installs from npm, and `soak` runs for minutes: neither is part of `npm test`. Time limits are wide because CI
+ * installs from npm, `collectors` needs Prometheus, and `soak` runs for minutes: none of them is part of `npm test`. Time limits are wide because CI
  * machines are slow and shared; no test may need them.
  */
 export default defineConfig({
@@ -15,7 +15,7 @@ export default defineConfig({
           name: "unit",
           root: ".",
           include: ["test/**/*.test.ts"],
-          exclude: ["test/e2e/**", "test/servers/**", "test/soak/**"],
+          exclude: ["test/e2e/**", "test/servers/**", "test/collectors/**", "test/soak/**"],
           // No module has state, so test files can share them: half the time.
           isolate: false,
           testTimeout: 60_000,
@@ -39,6 +39,15 @@ export default defineConfig({
           // Servers are installed first.
           testTimeout: 120_000,
           hookTimeout: 900_000,
+        },
+      },
+      {
+        test: {
+          name: "collectors",
+          root: ".",
+          include: ["test/collectors/**/*.test.ts"],
+          testTimeout: 180_000,
+          hookTimeout: 60_000,
         },
       },
       {

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { createGateway, createPinoLogger, createSecrets, parseGatewayConfig } from "../../src/index.ts";
 import { reportReady } from "./ready.ts";
 
-// The gateway as it is shipped, with tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT.
-const [upstreamPort = ""] = process.argv.slice(2);
+// The gateway as it is shipped, with tools that point at the bench's upstream: gateway.ts UPSTREAM_PORT [SETTINGS], these
+// as JSON, over `listen`.
+const [upstreamPort = "", settings = "{}"] = process.argv.slice(2);
 
 const PARAMS = `params:
   - { name: order_id, type: string, required: true }
@@ -42,7 +43,8 @@ const tools = {
 };
 for (const [name, text] of Object.entries(tools)) await writeFile(join(folder, "tools", `${name}.yaml`), text);
 
-const outcome = parseGatewayConfig("listen: 127.0.0.1:0\n", { file: "gateway.yaml", folder });
+const text = JSON.stringify({ listen: "127.0.0.1:0", ...JSON.parse(settings) });
+const outcome = parseGatewayConfig(text, { file: "gateway.yaml", folder });
 if (!outcome.ok) throw new Error(JSON.stringify(outcome.problems));
 // Every line is made and written, as in a gateway whose log is a file.
 const log = openSync(devNull, "w");

@@ -13,6 +13,7 @@ import { RESULTS_SETTINGS } from "./results-settings.ts";
 import { SECRET_SETTINGS } from "./secret-settings.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
 
 const SECOND = 1_000;
@@ -187,6 +188,7 @@ export const SETTINGS = {
   },
   ...RECORD_SETTINGS,
   ...RESULTS_SETTINGS,
+  ...TELEMETRY_SETTINGS,
   ...REGISTRATION_ROLES,
   "registration.secrets": {
     schema: {
@@ -269,8 +271,6 @@ export type SettingKey = keyof typeof SETTINGS;
 const NOT_YET: Readonly<Record<string, string>> = {
   toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
-  metrics: "Metrics of the gateway.",
-  telemetry: "Traces of the gateway.",
   proxy: "How upstreams are reached.",
 };
 
@@ -305,6 +305,8 @@ const SECTIONS: Readonly<Record<string, string>> = {
   cors: "Calls from browsers.",
   faults: "Faults put into calls on purpose, for rehearsals.",
   log: "The log.",
+  metrics: "What can be counted.",
+  telemetry: "What is sent to an OpenTelemetry collector.",
   records: "What is put on record, in files of their own.",
 };
 

@@ -36,6 +36,7 @@ import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
 import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
+import { readTelemetry, type TelemetrySettings } from "./telemetry-settings.ts";
 import { readTls, type TlsSettings, tlsIssues } from "./tls-settings.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
@@ -152,6 +153,8 @@ export interface GatewayConfig {
   readonly faults: FaultPlan;
   /** Which calls and acts are put on record, and where. */
   readonly records: RecordSettings;
+  /** What is told of calls to the systems that watch the gateway. */
+  readonly telemetry: TelemetrySettings;
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
   /** Every setting by dotted key, and every group under `groups.NAME`: what {@link changedSettings} compares. */
   readonly settings: ReadonlyMap<string, JsonValue>;
@@ -187,6 +190,7 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   const identity = readIdentity(settings.values, source.folder, settings.issues);
   const egress = readEgressSettings(settings.values, settings.issues);
+  readTelemetry(settings.values, settings.issues);
   settings.issues.push(...tlsIssues(settings.values, listen), ...resultIssues(settings.values));
   const exposed = "problem" in listen ? undefined : exposureProblem(listen, identity);
   if (exposed !== undefined) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${exposed}` });
@@ -295,6 +299,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
     records: readRecords(values, folder),
+    telemetry: readTelemetry(values),
     log: { level: logLevel(text("log.level")) },
     groups,
     settings: new Map([

@@ -142,6 +142,8 @@ export interface Adapter<C = unknown> {
   configure(keys: JsonObject, tool: DeclaredTool, settings: AdapterSettings): Configured<C>;
   /** Effective settings, for people. */
   explain(config: C): readonly ExplainedSetting[];
+  /** Programs of the gateway's machine that run for its tools. Absent: it starts none. */
+  programs?(): number;
   /** Opens the upstream. Must not wait for a remote side that can be reached later. */
   open(config: C, deps: AdapterDeps, signal: AbortSignal): Promise<Upstream>;
 }

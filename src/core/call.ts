@@ -72,6 +72,12 @@ export interface CallContext {
   readonly toolCallId: string | undefined;
   /** W3C trace context header of the caller. Source: https://www.w3.org/TR/trace-context/. */
   readonly traceparent: string | undefined;
+  /** The header of that name, where there is a `traceparent`. */
+  readonly tracestate?: string;
+  /** The header of that name. Source: https://www.w3.org/TR/baggage/. */
+  readonly baggage?: string;
+  /** The RPC, such as `toolgate.v1.ToolGatewayService/Call`. */
+  readonly method?: string;
   readonly logger: Logger;
   /** Absent: the caller gave no `request_id`, so the call may not be repeated and is not remembered. */
   readonly key?: CallKey;

@@ -1,4 +1,4 @@
-import type { CallContext, ToolCall, ToolEvent } from "./call.ts";
+import type { CallContext, Invoke, ToolCall, ToolEvent, UpstreamEvent } from "./call.ts";
 import type { Effect } from "./effect.ts";
 import type { JsonObject } from "./json.ts";
 import type { ToolDefinition } from "./tool.ts";
@@ -53,4 +53,9 @@ export interface AuditEntry {
 /** Takes what stands in the audit log. Never throws, and never waits. */
 export interface AuditTrail {
   note(entry: AuditEntry): void;
+}
+
+/** Watches attempts: each runs once through everything that an attempt waits for, and its upstream. */
+export interface AttemptWatch {
+  attempt(tool: ToolDefinition, next: Invoke, call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent>;
 }

@@ -113,6 +113,8 @@ export interface Step extends Partial<Disposable> {
   compile(tool: ToolDefinition, policy: ToolPolicy, deps: StepDeps, config: unknown): Interceptor | undefined;
   /** Why calls of a tool have less of a chance now, where the step keeps them from passing. Asked on every List. */
   availability?(tool: string, policy: ToolPolicy): Availability | undefined;
+  /** Values of the moment for metrics, by name. */
+  gauges?(): Readonly<Record<string, number>>;
   /** From now on a tool has this policy; `undefined`: it is gone. What is kept for another policy can be freed. */
   settled?(tool: string, policy: ToolPolicy | undefined): void;
 }

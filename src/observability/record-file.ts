@@ -72,7 +72,6 @@ export class RecordFile implements AsyncDisposable {
 
   constructor(options: RecordFileOptions) {
     this.#options = options;
-    this.#tidyLater();
   }
 
   /** Lines lost so far. */
@@ -182,6 +181,7 @@ export class RecordFile implements AsyncDisposable {
       // What a crash left half written stays a line of its own.
       if (last !== undefined && last.buffer[0] !== 0x0a) await handle.write("\n");
       await this.#prune();
+      if (this.#tidying.timer === undefined && !this.#closed) this.#tidyLater();
       return { handle, size, sinceMs: size === 0 || birthtimeMs === 0 ? clock.now() : birthtimeMs };
     } catch (error) {
       await handle.close();

@@ -1,4 +1,5 @@
 import type { CallContext, ToolCall, ToolEvent } from "../core/call.ts";
+import type { CallObserver } from "../core/call-observer.ts";
 import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import { canonicalJson } from "../core/json.ts";
@@ -39,6 +40,21 @@ interface OpenLog {
   write(message: string, fields: LogFields): void;
 }
 
+/** Both hear of the call. */
+function chained(first: CallObserver, second: CallObserver | undefined): CallObserver {
+  if (second === undefined) return first;
+  return {
+    validated(args) {
+      first.validated(args);
+      second.validated(args);
+    },
+    exchanged(facts) {
+      first.exchanged(facts);
+      second.exchanged(facts);
+    },
+  };
+}
+
 /** The records of a gateway: its log of calls, its session log and its audit log. */
 export class Records implements CallWatch, AuditTrail, AsyncDisposable {
   readonly #options: RecordsOptions;
@@ -74,7 +90,7 @@ export class Records implements CallWatch, AuditTrail, AsyncDisposable {
     const lines = new CallLines({ tool, call, context, clock: this.#options.clock, session: session !== undefined });
     const explain = context.explain || session !== undefined;
     try {
-      for await (const event of path(call, { ...context, explain, observer: lines })) {
+      for await (const event of path(call, { ...context, explain, observer: chained(lines, context.observer) })) {
         lines.saw(event);
         // Exchanges that only the session log asked for are nobody else's.
         if (event.type !== "exchange" || context.explain) yield event;

@@ -58,6 +58,11 @@ export class Circuits implements Disposable {
     return this.#kept.size;
   }
 
+  /** How many are in that state. */
+  count(state: CircuitState): number {
+    return [...this.#kept.values()].filter(({ circuit }) => circuit.state === state).length;
+  }
+
   of(subject: CircuitSubject): Circuit | undefined {
     return this.#kept.get(subject.key)?.circuit;
   }

@@ -1,9 +1,11 @@
 import type { FaultPlan } from "../core/fault.ts";
+import type { AttemptWatch } from "../core/observation.ts";
 import type { HandleValues } from "../core/results.ts";
 import type { Affected, RateLimit, Step } from "../core/step.ts";
 import { RetryBudgets } from "./retry-budget.ts";
 import type { SchemaChecker } from "./schema-checker.ts";
 import { createArgumentHandlesStep } from "./steps/argument-handles.ts";
+import { createAttemptsStep } from "./steps/attempts.ts";
 import { auditStep } from "./steps/audit.ts";
 import { createCheckOutputStep } from "./steps/check-output.ts";
 import { createCircuitBreakerStep } from "./steps/circuit-breaker.ts";
@@ -31,6 +33,8 @@ export interface PipelineStepDeps {
   readonly rateLimit?: () => RateLimit | undefined;
   /** What handles in arguments stand for. Absent: they stand for nothing. */
   readonly handles?: HandleValues | undefined;
+  /** Watches attempts. Absent: nobody does. */
+  readonly attempts?: AttemptWatch | undefined;
   /** A number from 0 to below 1, for the waits between attempts. Default `Math.random`. */
   readonly random?: () => number;
 }
@@ -47,6 +51,7 @@ export interface PipelineStepDeps {
  * - deadline stands around retry: all attempts together end with it;
  * - retry is the last of the steps that run once a call: what stands inside it runs once an attempt;
  * - hedge runs several attempts at once, each of which is counted and limited like any other;
+ * - attempts sees all that an attempt waits for;
  * - circuit-breaker stands around concurrency: what it keeps back takes no slot and no place in a line;
  * - concurrency is one of the last of those that run once an attempt: what waits between attempts holds no slot;
  * - ledger is the last that waits: what is claimed has a slot, and what was refused or queued before left no trace;
@@ -54,7 +59,7 @@ export interface PipelineStepDeps {
  * - faults stands where the upstream does, for everything around it.
  */
 export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
-  const { checker, changed, rateLimit, faults, random, handles } = deps;
+  const { checker, changed, rateLimit, faults, random, handles, attempts } = deps;
   const budgets = new RetryBudgets();
   return [
     auditStep,
@@ -68,6 +73,7 @@ export function createPipelineSteps(deps: PipelineStepDeps): readonly Step[] {
     deadlineStep,
     createRetryStep(random === undefined ? { budgets } : { budgets, random }),
     createHedgeStep(budgets),
+    ...(attempts === undefined ? [] : [createAttemptsStep(attempts)]),
     createCircuitBreakerStep((affected) => changed?.(affected)),
     createConcurrencyStep(),
     ledgerStep,

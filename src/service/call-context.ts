@@ -4,11 +4,9 @@ import { GatewayError } from "../core/errors.ts";
 import { unknownState } from "../core/input-required.ts";
 import type { Logger } from "../core/logger.ts";
 import { ASKING_KINDS, type ToolDefinition } from "../core/tool.ts";
+import { readTraceContext } from "../core/trace-context.ts";
 import type { CallRequestFacts } from "../wire/call-codec.ts";
 import type { Rpc } from "./rpc.ts";
-
-/** Source: https://www.w3.org/TR/trace-context/#traceparent-header. */
-const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}/;
 
 /** What a call context is made with. */
 export interface CallContextDeps {
@@ -72,7 +70,8 @@ export function openCall(
       turnId: request.turnId,
       taskId: request.taskId,
       toolCallId: request.toolCallId,
-      traceparent: traceparent(rpc),
+      ...readTraceContext((name) => rpc.headers.get(name)),
+      method: rpc.method,
       logger: Object.keys(attributes).length === 0 ? deps.logger : deps.logger.child({ attributes }),
     },
     overdue: () => deadlineExceeded(limit),
@@ -106,9 +105,4 @@ function deadlineExceeded({ name, ms, words }: Limit): GatewayError {
   return new GatewayError("CALL_DEADLINE_EXCEEDED", `the call took longer than ${ms} ms, which is ${words}`, {
     metadata: { limit: name, deadline_ms: String(ms) },
   });
-}
-
-function traceparent(rpc: Rpc): string | undefined {
-  const value = rpc.headers.get("traceparent") ?? "";
-  return value.length <= 128 && TRACEPARENT.test(value) ? value : undefined;
 }

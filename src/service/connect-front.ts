@@ -9,7 +9,8 @@ import type { FrontOptions } from "./front-options.ts";
 import { plainGrpcMessage } from "./grpc-message.ts";
 import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 import { COMPRESS_MIN_BYTES, MAX_ANSWER_BYTES } from "./message-limits.ts";
-import { type Connection, peerOf } from "./peer.ts";
+import { connectionOf, webHeaders } from "./node-request.ts";
+import { peerOf } from "./peer.ts";
 import { LiveRpc } from "./rpc.ts";
 import { rpcTimeout } from "./rpc-timeout.ts";
 import type { Service, ServiceRouter } from "./service.ts";
@@ -129,11 +130,6 @@ function reset(response: NodeResponse): void {
   else response.destroy();
 }
 
-function connectionOf(request: NodeRequest): Connection {
-  const { socket } = request;
-  return "stream" in request ? { socket, session: request.stream.session } : { socket };
-}
-
 /** What gRPC clients know as RESOURCE_EXHAUSTED. Source: gRPC over HTTP/2 protocol, "Errors". */
 const ENHANCE_YOUR_CALM = 0xb;
 
@@ -153,14 +149,4 @@ function universalRequest(
     signal,
     contextValues,
   };
-}
-
-function webHeaders(request: NodeRequest): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (value === undefined || name.startsWith(":")) continue;
-    if (typeof value === "string") headers.append(name, value);
-    else for (const one of value) headers.append(name, one);
-  }
-  return headers;
 }

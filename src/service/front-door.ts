@@ -11,9 +11,10 @@ import { type ConnectionLimits, DEFAULT_CONNECTION_LIMITS } from "./connection-l
 import type { FrontOptions } from "./front-options.ts";
 import { GrpcFront } from "./grpc/grpc-front.ts";
 import { ServingState } from "./health.ts";
-import { createHttpRoutes } from "./http-routes.ts";
+import { type Answer, createHttpRoutes } from "./http-routes.ts";
 import type { KeptCalls } from "./kept-calls.ts";
-import type { Listener } from "./listener.ts";
+import type { Listener, NodeRequest } from "./listener.ts";
+import { answerMetrics, type MetricsRouteOptions } from "./metrics-route.ts";
 import { guardOrigins } from "./origin-guard.ts";
 import { createPortListener } from "./port-listener.ts";
 import { gatewayStopping, LiveRpcs } from "./rpc.ts";
@@ -38,6 +39,8 @@ export interface FrontDoorOptions {
   readonly audit?: AuditTrail | undefined;
   /** What the gateway finds of itself, besides its tools; `/readyz` tells what is not well. Default: nothing. */
   readonly selfChecks?: () => readonly CheckResult[];
+  /** Absent: there is no `/metrics`. */
+  readonly metrics?: MetricsRouteOptions["metrics"] | undefined;
   /** Of the gateway. */
   readonly version: string;
   /** Milliseconds since the epoch. */
@@ -108,7 +111,7 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
         },
         { ...options, state, lifetime: lifetime.signal },
       ),
-    fallback: createHttpRoutes(state, options.selfChecks),
+    fallback: createHttpRoutes(state, options.selfChecks, metricsRoute(options, fronts)),
   });
   const listener = createPortListener({
     address: options.listen,
@@ -135,6 +138,14 @@ export function createFrontDoor(options: FrontDoorOptions): FrontDoor {
     stop,
     [Symbol.asyncDispose]: stop,
   };
+}
+
+function metricsRoute(
+  { metrics, audit }: FrontDoorOptions,
+  { authenticate, shown }: FrontOptions,
+): ((request: NodeRequest) => Promise<Answer>) | undefined {
+  if (metrics === undefined) return undefined;
+  return (request) => answerMetrics(request, { metrics, authenticate, shown, audit });
 }
 
 interface Running {

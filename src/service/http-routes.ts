@@ -9,13 +9,15 @@ import type { NodeRequest, NodeResponse, RequestHandler } from "./listener.ts";
 export function createHttpRoutes(
   state: ServingState,
   selfChecks: () => readonly CheckResult[] = () => [],
+  metrics?: (request: NodeRequest) => Promise<Answer>,
 ): RequestHandler {
   const notes = (): string =>
     selfChecks()
       .filter(({ status }) => status !== "ok")
       .map(({ subject, message }) => `\n${subject}: ${message}`)
       .join("");
-  const routes: Readonly<Record<string, () => Answer>> = {
+  const routes: Readonly<Record<string, (request: NodeRequest) => Answer | Promise<Answer>>> = {
+    ...(metrics === undefined ? {} : { "/metrics": metrics }),
     "/healthz": () => ({ status: 200, text: "ok" }),
     "/readyz": () => (state.serving ? { status: 200, text: `ready${notes()}` } : { status: 503, text: "not ready" }),
   };
@@ -23,18 +25,31 @@ export function createHttpRoutes(
     const [path = ""] = (request.url ?? "").split("?", 1);
     const route = Object.hasOwn(routes, path) ? routes[path] : undefined;
     if (route === undefined) send(request, response, { status: 404, text: "not found" });
-    else if (request.method === "GET" || request.method === "HEAD") send(request, response, route());
+    else if (request.method === "GET" || request.method === "HEAD") answer(request, response, route(request));
     else send(request, response, { status: 405, text: "use GET" });
   };
 }
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
+/** Sends it at once where it is there: probes must not wait behind anything. */
+function answer(request: NodeRequest, response: NodeResponse, found: Answer | Promise<Answer>): void {
+  if (!(found instanceof Promise)) send(request, response, found);
+  else void found.then((late) => send(request, response, late));
 }
 
-function send(request: NodeRequest, response: NodeResponse, { status, text }: Answer): void {
-  const headers = { "content-type": "text/plain; charset=utf-8", "cache-control": "no-store" };
+/** What a route answers. */
+export interface Answer {
+  readonly status: number;
+  readonly text: string;
+  /** Default: plain text. */
+  readonly type?: string;
+}
+
+function send(
+  request: NodeRequest,
+  response: NodeResponse,
+  { status, text, type = "text/plain; charset=utf-8" }: Answer,
+): void {
+  const headers = { "content-type": type, "cache-control": "no-store" };
   // One signature of two classes that TypeScript cannot call through their union.
   if ("stream" in response) response.writeHead(status, headers);
   else response.writeHead(status, headers);

@@ -72,6 +72,7 @@ test("without a file, and with an empty one, the defaults stand", () => {
       maxFiles: 100,
       maxBytes: 1_073_741_824,
     },
+    telemetry: { prometheus: undefined, maxTools: 200, otlp: undefined },
     log: { level: "info" },
   });
   expect(new Set(origins.values())).toEqual(new Set(["default"]));
@@ -229,11 +230,24 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "records.retention": ["48h", "records.retentionMs", 172_800_000],
   "records.max_files": ["7", "records.maxFiles", 7],
   "records.max_bytes": ["2MiB", "records.maxBytes", 2_097_152],
+  "metrics.prometheus": ["true", "telemetry.prometheus.roles.0", "operator"],
+  "metrics.roles": ["[watcher]", "telemetry.prometheus.roles.0", "watcher"],
+  "metrics.max_tools": ["7", "telemetry.maxTools", 7],
+  "telemetry.endpoint": ["'http://127.0.0.1:4318/'", "telemetry.otlp.endpoint", "http://127.0.0.1:4318"],
+  "telemetry.traces": ["false", "telemetry.otlp.traces", false],
+  "telemetry.metrics": ["false", "telemetry.otlp.metrics", false],
+  "telemetry.sample_ratio": ["0.25", "telemetry.otlp.sampleRatio", 0.25],
+  "telemetry.interval": ["5s", "telemetry.otlp.intervalMs", 5_000],
   "log.level": ["debug", "log.level", "debug"],
 };
 
 /** Keys that do not come alone, and what they come with. */
 const BESIDE: Readonly<Record<string, string>> = {
+  "metrics.roles": "  prometheus: true\n",
+  "telemetry.traces": "  endpoint: http://127.0.0.1:4318\n",
+  "telemetry.metrics": "  endpoint: http://127.0.0.1:4318\n",
+  "telemetry.sample_ratio": "  endpoint: http://127.0.0.1:4318\n",
+  "telemetry.interval": "  endpoint: http://127.0.0.1:4318\n",
   "tls.cert": "  key: k\n",
   "tls.key": "  cert: c\n",
   "rate_limit.per": "  requests: 5\n",
@@ -260,8 +274,9 @@ for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
     for (const name of path.split(".")) at = (at as Record<string, unknown>)[name];
     expect(at).toEqual(value);
     expect(parsed.origins.get(key)).toBe(`gateway.yaml:${1 + names.length}`);
-    const beside = (BESIDE[key]?.match(/\b(?:cert|key|client_ca|mtls|subject|requests|api_keys|command):/g) ?? [])
-      .length;
+    const beside = (
+      BESIDE[key]?.match(/\b(?:cert|key|client_ca|mtls|subject|requests|api_keys|command|prometheus|endpoint):/g) ?? []
+    ).length;
     expect([...parsed.origins].filter(([, origin]) => origin !== "default")).toHaveLength(1 + beside);
     // With it comes what it cannot do without, and what else of its section is there only then.
     const changed = [...parsed.settings.keys()]
@@ -434,7 +449,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["toolsets", "skills", "metrics", "telemetry"]) {
+  for (const key of ["toolsets", "skills"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

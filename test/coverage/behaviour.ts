@@ -7,7 +7,6 @@ export type Feature =
   | "in-process tools"
   | "key files"
   | "MCP"
-  | "metrics"
   | "model formats"
   | "packaging"
   | "retry"

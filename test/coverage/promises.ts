@@ -152,7 +152,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-66": { text: "A slow upstream does not starve other tools" },
   "S2-67": { text: "The wait in a queue can be seen" },
   "S2-68": { text: "The first block of a stream is passed on at once" },
-  "S2-69": { text: "The time to the first block is measured", waits: ["metrics"] },
+  "S2-69": { text: "The time to the first block is measured" },
   "S2-70": { text: "Each tool says whether its pieces may be consumed or the whole counts" },
   "S2-71": { text: "Pieces are marked as such, and the last message has the final state" },
   "S2-72": { text: "One key is processed once and sent again with every attempt" },

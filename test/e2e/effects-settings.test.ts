@@ -20,6 +20,7 @@ import { rawTls } from "../service/tls-raw.ts";
 import { type EchoUpstream, startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, type OpenGatewayOptions, openGateway, temporaryFolder } from "./effects-gateway.ts";
 import { RECORD_EFFECTS } from "./effects-records.ts";
+import { TELEMETRY_EFFECTS } from "./effects-telemetry.ts";
 import { type GatewayClient, reasonOf, retryUntil, textOf } from "./gateway-client.ts";
 import { spawnScript } from "./spawned.ts";
 
@@ -941,6 +942,7 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     expect(await unwilling.client.call("json").then(() => "OK", reasonOf)).toBe("OK");
   },
   ...RECORD_EFFECTS,
+  ...TELEMETRY_EFFECTS,
   // The logger is made from the key by the command line.
   async "log.level"(open) {
     const { port, folder, stop } = await open({ files: { "tools/broken.yaml": "name: [" } });

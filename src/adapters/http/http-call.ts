@@ -146,6 +146,8 @@ export class HttpCall {
     return assembleRequest(config, this.#call.arguments, {
       secrets,
       traceparent: this.#context.traceparent,
+      tracestate: this.#context.tracestate,
+      baggage: this.#context.baggage,
       roles: this.#context.principal.roles,
       token,
     });

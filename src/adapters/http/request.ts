@@ -30,6 +30,8 @@ export interface HttpRequest {
 export interface RequestSources {
   readonly secrets: SecretSource;
   readonly traceparent: string | undefined;
+  readonly tracestate?: string | undefined;
+  readonly baggage?: string | undefined;
   /** Of the caller. Default: none. */
   readonly roles?: readonly string[];
   /** Where the tool gets tokens: the present one. */
@@ -52,8 +54,7 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
     if (typeof body === "object") {
       headers.push("content-type", body.contentType, "content-length", String(body.length));
     } else if (body !== undefined && !config.hasContentType) headers.push("content-type", config.contentType);
-    if (sources.traceparent !== undefined && TRACEPARENT.test(sources.traceparent))
-      headers.push("traceparent", sources.traceparent);
+    headers.push(...traceHeaders(config, sources));
     return { target, headers, body, ...placeSecret(config, sources, headers) };
   } catch (error) {
     if (!(error instanceof ValueRefused)) throw error;
@@ -72,6 +73,21 @@ export function assembleRequest(config: HttpConfig, args: JsonObject, sources: R
 export function withDeadline({ deadlineHeader }: HttpConfig, request: HttpRequest, leftMs: number): HttpRequest {
   if (deadlineHeader === undefined) return request;
   return { ...request, headers: [deadlineHeader, String(Math.max(1, Math.ceil(leftMs))), ...request.headers] };
+}
+
+/** What the declaration itself says under these names stays. */
+function traceHeaders(
+  { headers }: HttpConfig,
+  { traceparent, tracestate, baggage }: RequestSources,
+): readonly string[] {
+  const isOurs = (name: string): boolean => !headers.some((header) => header.name.toLowerCase() === name);
+  const told: string[] = [];
+  if (traceparent !== undefined && TRACEPARENT.test(traceparent)) {
+    told.push("traceparent", traceparent);
+    if (tracestate !== undefined && isOurs("tracestate")) told.push("tracestate", tracestate);
+  }
+  if (baggage !== undefined && isOurs("baggage")) told.push("baggage", baggage);
+  return told;
 }
 
 function fillTarget(config: HttpConfig, args: JsonObject): string {

@@ -38,6 +38,7 @@ export function createMcpAdapter(options: McpOptions): Adapter<McpConfig> {
     configSchema: MCP_CONFIG_SCHEMA,
     configure: (keys, tool, settings) => configureMcp(keys, tool, settings, options),
     explain: explainMcp,
+    programs: () => launcher.size,
     open: (config, deps) => Promise.resolve(new McpUpstream(config, deps, shared)),
   };
 }

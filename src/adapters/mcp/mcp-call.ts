@@ -259,7 +259,7 @@ export class McpCall implements Parkable {
   }
 
   #params(session: Session): JsonObject {
-    const { callId, traceparent, deadlineMs } = this.#context;
+    const { callId, traceparent, tracestate, baggage, deadlineMs } = this.#context;
     return {
       name: this.#call.tool,
       arguments: this.#call.arguments,
@@ -267,6 +267,8 @@ export class McpCall implements Parkable {
       _meta: {
         progressToken: session.nextToken(callId),
         ...(traceparent === undefined ? {} : { traceparent }),
+        ...(tracestate === undefined ? {} : { tracestate }),
+        ...(baggage === undefined ? {} : { baggage }),
         ...(session.era === "modern" ? this.#modernMeta() : {}),
         // Nothing in the protocol tells a server how long its caller waits.
         ...(deadlineMs < 8.64e15 ? { "toolgate/deadline": new Date(deadlineMs).toISOString() } : {}),

@@ -6,7 +6,7 @@ import { secretValue, unusableSecret } from "../shared/secret-value.ts";
 import type { ScriptConfig } from "./script-config.ts";
 
 /** Names that the gateway sets itself. */
-export const RESERVED_VARIABLE: RegExp = /^(TOOLGATE_|TRACEPARENT$)/i;
+export const RESERVED_VARIABLE: RegExp = /^(TOOLGATE_|TRACEPARENT$|TRACESTATE$|BAGGAGE$)/i;
 
 /** Source: https://www.w3.org/TR/trace-context/#traceparent-header. What looks otherwise is not passed on. */
 const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
@@ -33,7 +33,7 @@ export function programEnvironment({ env, tool }: ScriptConfig, secrets: SecretS
 
 /** What a program is told of its call, by name of the variable. */
 export function callVariables(tool: string, context: CallContext, nowMs: number): Record<string, string> {
-  const { traceparent, deadlineMs } = context;
+  const { traceparent, tracestate, baggage, deadlineMs } = context;
   const known: Readonly<Record<string, string | undefined>> = {
     TOOLGATE_TOOL: tool,
     TOOLGATE_CALL_ID: context.callId,
@@ -44,6 +44,8 @@ export function callVariables(tool: string, context: CallContext, nowMs: number)
     TOOLGATE_TURN_ID: context.turnId,
     TOOLGATE_TASK_ID: context.taskId,
     TOOLGATE_TOOL_CALL_ID: context.toolCallId,
+    TRACESTATE: tracestate,
+    BAGGAGE: baggage,
     TRACEPARENT: traceparent !== undefined && TRACEPARENT.test(traceparent) ? traceparent : undefined,
   };
   const usable = Object.entries(known).filter(

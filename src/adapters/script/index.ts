@@ -17,6 +17,7 @@ export function createScriptAdapter(options: ScriptOptions): Adapter<ScriptConfi
     configSchema: SCRIPT_CONFIG_SCHEMA,
     configure: (keys, tool, settings) => configureScript(keys, tool, settings, options),
     explain: explainScript,
+    programs: () => launcher.size,
     async open(config, deps, signal) {
       const problem = await raceSignal(findProgramProblem(startedProgram(config)), signal);
       return new ScriptUpstream(config, deps, launcher, problem);

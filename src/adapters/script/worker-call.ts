@@ -121,9 +121,11 @@ export class WorkerCall extends CallRun {
 
   #request(): JsonObject {
     const { tool } = this.environment.config;
-    const { callId, attempt, deadlineMs, sessionId, turnId, taskId, toolCallId, traceparent } = this.context;
-    const told = Object.entries({ sessionId, turnId, taskId, toolCallId, traceparent }).flatMap(([name, value]) =>
-      value === undefined ? [] : [[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value] as const],
+    const { callId, attempt, deadlineMs, ...context } = this.context;
+    const { sessionId, turnId, taskId, toolCallId, traceparent, tracestate, baggage } = context;
+    const told = Object.entries({ sessionId, turnId, taskId, toolCallId, traceparent, tracestate, baggage }).flatMap(
+      ([name, value]) =>
+        value === undefined ? [] : [[name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), value] as const],
     );
     return {
       id: callId,

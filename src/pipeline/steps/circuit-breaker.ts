@@ -37,6 +37,10 @@ export function createCircuitBreakerStep(changed: (affected: Affected) => void):
       const circuit = subject === undefined ? undefined : circuits.of(subject);
       return circuit === undefined ? undefined : availabilityOf(circuit);
     },
+    gauges: () => ({
+      "toolgate.circuits.open": circuits.count("open"),
+      "toolgate.circuits.half_open": circuits.count("half-open"),
+    }),
     settled(tool, policy) {
       circuits.settled(tool, policy === undefined ? undefined : subjectOf(tool, policy));
     },

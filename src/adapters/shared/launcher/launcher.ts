@@ -45,7 +45,12 @@ export class Launcher {
 
   /** Whether there is room for one more program. */
   get hasRoom(): boolean {
-    return (this.#process?.size ?? 0) < MAX_PROGRAMS;
+    return this.size < MAX_PROGRAMS;
+  }
+
+  /** Programs that run. */
+  get size(): number {
+    return this.#process?.size ?? 0;
   }
 
   /** Starts a program. What comes of it, a refusal too, stands in what is returned. */
