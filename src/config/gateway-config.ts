@@ -298,8 +298,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
     faults: { seed: number("faults.seed"), rules: faultRules(values.get("faults.rules")) },
-    records: readRecords(values, folder),
-    telemetry: readTelemetry(values),
+    ...readWatching(values, folder),
     log: { level: logLevel(text("log.level")) },
     groups,
     settings: new Map([
@@ -350,6 +349,11 @@ function defaultsOf(values: Settings["values"]): GatewayConfig["defaults"] {
       ...given("idleMs", "defaults.pool.idle_timeout"),
     },
   };
+}
+
+/** What is on record, counted and traced. */
+function readWatching(values: Settings["values"], folder: string): Pick<GatewayConfig, "records" | "telemetry"> {
+  return { records: readRecords(values, folder), telemetry: readTelemetry(values) };
 }
 
 /** What says how calls are kept. */
