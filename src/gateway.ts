@@ -18,8 +18,9 @@ import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
 import { ANONYMOUS } from "./core/principal.ts";
 import type { ToolListing } from "./core/registry.ts";
-import type { HandleValues, KeepResult, ResultReader } from "./core/results.ts";
+import type { HandleValues, ResultReader } from "./core/results.ts";
 import type { Redactor, SecretSettings } from "./core/secrets.ts";
+import type { ResultRules } from "./core/shaper.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
@@ -41,7 +42,7 @@ import { redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
-import { createKeep } from "./shaping/call-keeping.ts";
+import { createKeep, createOverflow } from "./shaping/call-keeping.ts";
 import { createHandleValues } from "./shaping/reading/handle-values.ts";
 import { createResultReader } from "./shaping/reading/result-reader.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
@@ -334,14 +335,22 @@ function composeWith(steps: readonly Step[], { secrets, clock, results, watch }:
     const redactor = redactorOfResults(rules.redact, secrets);
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
     const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
-    const keepFor = (principal: string): KeepResult | undefined =>
-      store === undefined ? undefined : createKeep(store, { tool: tool.name, principal });
-    const path: ToolPath = (call, context) => shaper.shape(invoke(call, context), call, keepFor(context.principal.id));
+    const path: ToolPath = (call, context) => {
+      if (store === undefined) return shaper.shape(invoke(call, context), call);
+      const origin = { tool: tool.name, principal: context.principal.id };
+      const overflow = masksInPieces(rules) ? createOverflow(store, redactor, origin) : undefined;
+      return shaper.shape(invoke(call, { ...context, overflow }), call, createKeep(store, origin));
+    };
     return {
       steps: pipeline.names,
       run: watch === undefined ? path : (call, context) => watch.run(tool, path, call, context),
     };
   };
+}
+
+/** Whether what the rules mask can be masked in a text that comes in pieces of any size. */
+function masksInPieces({ redact }: ResultRules): boolean {
+  return redact === undefined || (redact.fields.length === 0 && redact.patterns.length === 0);
 }
 
 function urlOf(address: ListenAddress, { tls }: GatewayConfig): string {

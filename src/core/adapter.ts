@@ -39,6 +39,8 @@ export interface AdapterSettings {
   readonly maxResponseBytes: number;
   /** What the answer is read as; `json` also where the result rules look into it. */
   readonly format: ResultFormat;
+  /** Whether the result rules look into a JSON answer, so that it has to be there as a whole. Absent: they do not. */
+  readonly looksInside?: boolean;
   /** What gateway.yaml sets for tools that do not. */
   readonly pool: PoolSettings;
   /** `all` for a file, which an operator put there; less for a registration over the wire. */

@@ -5,6 +5,7 @@ import type { Continuation, NeededInput } from "./input-request.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principal.ts";
+import type { KeepOutcome, OpenOverflow } from "./results.ts";
 
 /** What to call. */
 export interface ToolCall {
@@ -79,6 +80,8 @@ export interface CallContext {
   /** The RPC, such as `toolgate.v1.ToolGatewayService/Call`. */
   readonly method?: string;
   readonly logger: Logger;
+  /** Takes an answer that is too large for memory. Absent: such an answer is an error. */
+  readonly overflow?: OpenOverflow | undefined;
   /** Absent: the caller gave no `request_id`, so the call may not be repeated and is not remembered. */
   readonly key?: CallKey;
   /**
@@ -190,6 +193,8 @@ export interface UpstreamResult {
   /** HTTP status or exit code. */
   readonly upstreamCode?: number;
   readonly notices?: readonly ResultNotice[];
+  /** The answer was too large for memory: `content` is a text, its beginning, and this is what became of the whole. */
+  readonly overflow?: KeepOutcome;
   /** The tool asks for input before it can go on: no result yet. Only where the call accepts input. */
   readonly needsInput?: NeededInput;
   readonly effect: Effect;

@@ -134,6 +134,16 @@ export interface ResultKeeping {
 /** Keeps one whole result of a call, redacted already. */
 export type KeepResult = (mediaType: string, content: string | Uint8Array) => ResultKeeping;
 
+/** Takes an answer that is too large for memory, redacting it as text where it is that. */
+export interface Overflow extends AsyncDisposable {
+  /** As {@link ResultWriter.write}. */
+  write(piece: Uint8Array): Promise<boolean>;
+  finish(complete: boolean): Promise<KeepOutcome>;
+}
+
+/** Opens an overflow. `charset`: of a text; undefined: the bytes are no text. */
+export type OpenOverflow = (mediaType: string, charset: string | undefined) => Overflow;
+
 /** The answer to a handle that names nothing the principal may read, whatever the cause. */
 export function resultNotFound(handle: string): GatewayError {
   const message = `no result ${handle.slice(0, 60)} is kept for this caller; use a handle as it came, as the same caller`;

@@ -173,6 +173,7 @@ function settingsOf(
     timeouts: policy.timeouts,
     maxResponseBytes: defaults.maxResponseBytes,
     format: rules.format === "auto" && looksInside(rules) ? "json" : rules.format,
+    ...(looksInside(rules) ? { looksInside: true } : {}),
     pool: defaults.pool ?? {},
     reach,
     ...(defaults.egress === undefined ? {} : { egress: defaults.egress }),

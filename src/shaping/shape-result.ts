@@ -10,11 +10,12 @@ import type {
 } from "../core/call.ts";
 import type { NeededInput } from "../core/input-request.ts";
 import type { JsonValue } from "../core/json.ts";
-import { KEPT_JSON, type KeepResult } from "../core/results.ts";
+import { KEPT_JSON, type KeepOutcome, type KeepResult } from "../core/results.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import { codePointCount, oneLine } from "../core/text.ts";
 import { cleanBlob } from "./clean-blob.ts";
 import { cleanJson } from "./clean-json.ts";
+import { shapeOverflow } from "./shape-overflow.ts";
 import { type Shortened, shorten } from "./shorten.ts";
 import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
 import type { Work } from "./summary/work.ts";
@@ -83,7 +84,9 @@ export function tooLong(tool: string, limit: string): ToolFailure {
  */
 export function* shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
   const shaped = yield* shapeBody(result, limits, parts);
-  const { notices = [] } = result;
+  // What a failure brings was shaped with the same notices already.
+  const own = result.overflow === undefined ? [] : (shaped.notices ?? []);
+  const notices = [...(result.notices ?? []), ...own];
   return withNotices(shaped, [...shapeNotices(notices, parts), ...parts.cleaner.notices()]);
 }
 
@@ -93,10 +96,11 @@ export function withNotices(result: ToolResult, notices: readonly ResultNotice[]
 }
 
 function* shapeBody(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
-  const { failure, value, needsInput } = result;
+  const { failure, value, needsInput, overflow } = result;
   if (failure !== undefined) return yield* shapeFailure(result, failure, limits, parts);
   if (needsInput !== undefined) return shapeNeededInput(needsInput, parts);
   const content = result.content.map((part) => cleanPart(part, parts.cleaner));
+  if (overflow !== undefined) return yield* shapeLarge(content, overflow, limits, parts);
   if (value === undefined) return yield* bounded(content, limits, parts);
   if (typeof value === "string")
     return yield* bounded([cleanPart({ type: "text", text: value }, parts.cleaner), ...content], limits, parts);
@@ -121,6 +125,19 @@ function shapeNotices(notices: readonly ResultNotice[], { cleaner }: ShapeParts)
     const clean = cleaner.text(oneLine(message));
     return { reason, message: shorten(clean, MAX_NOTICE_LENGTH, "head")?.text ?? clean };
   });
+}
+
+/** An answer that was too large for memory. */
+function* shapeLarge(
+  content: readonly ContentPart[],
+  overflow: KeepOutcome,
+  { mode, room, question, ...limits }: ResultLimits,
+  { tool }: ShapeParts,
+): Work<ToolResult> {
+  if (mode === "error") return { ...EMPTY, failure: tooLong(tool, `${limits.limit} characters`) };
+  const head = content.flatMap((part) => (part.type === "text" ? [part.text] : []))[0];
+  const own = roomFor(head ?? "", { mode, room, question, ...limits });
+  return { ...EMPTY, ...(yield* shapeOverflow(head, overflow, { mode, room: own, question })) };
 }
 
 function* shapeJson(

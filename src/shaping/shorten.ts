@@ -12,6 +12,8 @@ export interface Shortened {
 export interface MarkFacts {
   /** Names the whole; left out of a mark that has no room for it. */
   readonly handle?: string | undefined;
+  /** How large the whole is, where the text is only its beginning, which gets a mark then however short it is. */
+  readonly of?: string | undefined;
 }
 
 /**
@@ -23,32 +25,41 @@ export function shorten(
   text: string,
   limit: number,
   mode: TruncationMode,
-  { handle }: MarkFacts = {},
+  { handle, of }: MarkFacts = {},
 ): Shortened | undefined {
-  if (text.length <= limit) return undefined;
+  if (text.length <= limit && of === undefined) return undefined;
   const originalLength = codePointCount(text);
-  if (originalLength <= limit) return undefined;
+  if (originalLength <= limit && of === undefined) return undefined;
   if (limit < 1) return { text: "", originalLength };
   // A number of kept characters has at most the digits of the limit, so the real mark is no longer than this one.
-  const named = handle === undefined ? "" : `; whole: ${handle}`;
-  const bare = longestMark(mode, limit, originalLength);
-  const whole = (bare + named.length) * 2 > limit ? "" : named;
+  const size = sizeText(originalLength, of);
+  const bare = longestMark(mode, limit, size);
+  const whole = wholeText(handle, bare, limit);
   const room = bare + whole.length;
   const short = room * 2 > limit;
   const kept = limit - (short ? 1 : room);
   const head = mode === "tail" ? 0 : mode === "head" ? kept : Math.ceil(kept / 2);
   const tail = kept - head;
-  const mark = short ? "…" : markOf(head, tail, `${originalLength} characters${whole}`);
+  const mark = short ? "…" : markOf(head, tail, size + whole);
   return { text: text.slice(0, headIndex(text, head)) + mark + text.slice(tailIndex(text, tail)), originalLength };
 }
 
-function longestMark(mode: TruncationMode, limit: number, originalLength: number): number {
-  const of = `${originalLength} characters`;
-  return markOf(mode === "tail" ? 0 : limit, mode === "head" ? 0 : limit, of).length;
+function sizeText(originalLength: number, of: string | undefined): string {
+  return of === undefined ? ` of ${originalLength} characters` : ` characters of ${of}`;
 }
 
-function markOf(head: number, tail: number, of: string): string {
-  if (tail === 0) return `\n[cut: first ${head} of ${of}]`;
-  if (head === 0) return `[cut: last ${tail} of ${of}]\n`;
-  return `\n[cut: first ${head} and last ${tail} of ${of}]\n`;
+/** Where the whole is, if a mark of at least so many characters has room for it. */
+function wholeText(handle: string | undefined, bare: number, limit: number): string {
+  const text = handle === undefined ? "" : `; whole: ${handle}`;
+  return (bare + text.length) * 2 > limit ? "" : text;
+}
+
+function longestMark(mode: TruncationMode, limit: number, size: string): number {
+  return markOf(mode === "tail" ? 0 : limit, mode === "head" ? 0 : limit, size).length;
+}
+
+function markOf(head: number, tail: number, size: string): string {
+  if (tail === 0) return `\n[cut: first ${head}${size}]`;
+  if (head === 0) return `[cut: last ${tail}${size}]\n`;
+  return `\n[cut: first ${head} and last ${tail}${size}]\n`;
 }

@@ -2,11 +2,13 @@ import type { ContentPart, UpstreamResult } from "../../core/call.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { parseJson } from "../../core/json.ts";
+import type { OpenOverflow } from "../../core/results.ts";
 import type { BodySource, ReadPiece } from "./decompress.ts";
 import { DeltaReader, MAX_PIECE_LENGTH } from "./delta-reader.ts";
 import { type AnswerHead, headerOf } from "./exchange.ts";
 import type { HttpConfig } from "./http-config.ts";
 import { isEventStream, isJson, isJsonLines, isText, type MediaType } from "./media-type.ts";
+import { type ReadBody, readOrOverflow } from "./overflow.ts";
 import { isWebPage, pageTitle } from "./page-title.ts";
 import { decodeText, isUtf8Text } from "./text-decoding.ts";
 import { UnreadableAnswer } from "./unreadable-answer.ts";
@@ -35,19 +37,21 @@ export function isStreamed({ config, head, media }: Answer): boolean {
 }
 
 /**
- * Reads a successful answer as a whole.
+ * Reads a successful answer as a whole; one that is too large for memory goes to `overflow`, where there is that and
+ * nobody has to look into the answer, and the result is its beginning.
  *
  * @throws GatewayError RESULT_TOO_LARGE, or what the connection came to; UnreadableAnswer.
  */
-export async function readResult(answer: Answer): Promise<UpstreamResult> {
+export async function readResult(answer: Answer, overflow?: OpenOverflow): Promise<UpstreamResult> {
   const { config, media, head, effect } = answer;
   const outcome = { upstreamCode: head.status, effect };
-  const { format } = config.settings;
-  const read = limitedRead(answer);
+  const { format, looksInside = false } = config.settings;
   if (format !== "json" && (isEventStream(media) || isJsonLines(media))) {
-    return { ...outcome, content: [{ type: "text", text: await readFramedText(answer, read) }] };
+    const text = await readFramedText(answer, limitedRead(answer));
+    return { ...outcome, content: [{ type: "text", text }] };
   }
-  const bytes = await readAll(read);
+  const bytes = await readBody(answer, looksInside ? undefined : overflow);
+  if (!Buffer.isBuffer(bytes)) return { ...outcome, ...bytes };
   if (bytes.length === 0) return { ...outcome, content: [] };
   if (format === "json" || (format === "auto" && isJson(media))) {
     const text = decodeText(bytes, media.charset);
@@ -97,6 +101,13 @@ async function readAll(read: ReadPiece): Promise<Buffer> {
   const pieces = [first];
   for (let piece = await read(); piece !== undefined; piece = await read()) pieces.push(piece);
   return pieces.length === 1 ? first : Buffer.concat(pieces);
+}
+
+async function readBody(answer: Answer, overflow: OpenOverflow | undefined): Promise<ReadBody> {
+  if (overflow === undefined) return readAll(limitedRead(answer));
+  const { body, media, config } = answer;
+  const announced = announcedBytes(answer);
+  return readOrOverflow({ read: body.read, media, limit: config.settings.maxResponseBytes, announced }, overflow);
 }
 
 /** Reads on while the body stays within the limit for conclusive answers. */

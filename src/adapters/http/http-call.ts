@@ -246,7 +246,7 @@ export class HttpCall {
       return statusFailure(answer, beginning, this.#environment.clock);
     }
     if (isStreamed(answer)) return { content: [], upstreamCode: head.status, effect };
-    return readResult(answer);
+    return readResult(answer, this.#context.overflow);
   }
 }
 

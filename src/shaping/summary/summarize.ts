@@ -21,6 +21,8 @@ export interface SummaryOptions {
   readonly question: string;
   /** Names the whole; left out of a footer that has no room for it. */
   readonly handle?: string | undefined;
+  /** How large the whole is, where the text is only its beginning. */
+  readonly of?: string | undefined;
 }
 
 /** A text that stands for a longer one. */
@@ -80,14 +82,15 @@ const FOOTER_SHARE = 0.34;
 function* framed(
   name: string,
   text: string,
-  { limit, question, handle }: SummaryOptions,
+  { limit, question, handle, of }: SummaryOptions,
   make: (budget: number, question: Question) => Work<Body>,
 ): Work<Summary> {
   const originalLength = codePointCount(text);
   const named = handle === undefined ? "" : `; whole: ${handle}`;
-  const fits = limit * FOOTER_SHARE >= `[summary of ${originalLength} characters of ${name}${named}]`.length;
+  const size = `${of === undefined ? "" : "the first "}${originalLength} characters of ${of === undefined ? "" : `${of} of `}${name}`;
+  const fits = limit * FOOTER_SHARE >= `[summary of ${size}${named}]`.length;
   const whole = fits ? named : "";
-  const footer = (shown: string): string => `[summary of ${originalLength} characters of ${name}${shown}${whole}]`;
+  const footer = (shown: string): string => `[summary of ${size}${shown}${whole}]`;
   // How long `shown` will be is not known before: room for a usual one is kept, and of a longer one the beginning stays.
   const long = footer("").length + USUAL_SHOWN;
   const room = limit * FOOTER_SHARE >= long ? long : limit * FOOTER_SHARE >= footer("").length ? footer("").length : 1;
