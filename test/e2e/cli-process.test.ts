@@ -46,7 +46,8 @@ test("the process ends by itself right after its result", async () => {
   await using gateway = await ticking(10);
   const ended = await toolgate(["tool", "call", "t", "--address", gateway.address]);
   expect(ended).toMatchObject({ code: 0, stdout: '{\n  "ok": true\n}\n', stderr: "" });
-  expect(ended.lingeredMs).toBeLessThan(1000);
+  // A connection that is kept would hold it for minutes.
+  expect(ended.lingeredMs).toBeLessThan(10_000);
 });
 
 test("SIGINT cancels the call at the gateway and ends the process with 130", async () => {
