@@ -34,7 +34,7 @@ await using opened = await openServer({
     start_timeout: "2m30s",
     ...authOf(),
   },
-  environment: { CLIENT_SECRET: textOf("client_secret") },
+  environment: { CLIENT_SECRET: textOf("private_key_pem") || textOf("client_secret") || "secret" },
 });
 await ready(opened);
 for (const { name, args } of callsOf(opened.upstream.offer?.()?.tools ?? [])) {
@@ -98,12 +98,12 @@ function fail(reason: string): never {
   process.exit(1);
 }
 
-/** Client credentials, where the scenario gives them. */
+/** Client credentials, those of the scenario where it gives some: a gateway has no other way to get a token. */
 function authOf(): JsonObject {
-  const tokenUrl = ownValue(context, "token_endpoint");
-  if (scenario !== "auth/client-credentials-basic" || typeof tokenUrl !== "string") return {};
-  const client = { token_url: tokenUrl, client_id: textOf("client_id"), secret_ref: "CLIENT_SECRET" };
-  return { auth: { client_credentials: client } };
+  if (!scenario.startsWith("auth/")) return {};
+  const signs = textOf("private_key_pem") !== "";
+  const client = { client_id: textOf("client_id") || "gateway", secret_ref: "CLIENT_SECRET" };
+  return { auth: { client_credentials: signs ? { ...client, client_auth: "private_key_jwt" } : client } };
 }
 
 interface PlannedCall {

@@ -5,6 +5,9 @@ import { EGRESS_SCHEMA } from "../shared/network/egress-schema.ts";
 /** Words of `transport`. */
 const TRANSPORTS = ["auto", "streamable_http", "sse", "stdio"] as const;
 
+/** Words of `client_auth`. */
+export const CLIENT_AUTHS = ["basic", "post", "private_key_jwt"] as const;
+
 /** Words of `protocol`. */
 export const PROTOCOLS = ["auto", "legacy", "2026-07-28"] as const;
 
@@ -49,23 +52,35 @@ const AUTH: JsonObject = {
     },
     client_credentials: {
       type: "object",
-      required: ["token_url", "client_id", "secret_ref"],
+      required: ["client_id", "secret_ref"],
       additionalProperties: false,
       description:
         "OAuth 2.0 client credentials: a token is fetched when it is needed, kept, and renewed before its end.",
       properties: {
-        token_url: { type: "string", minLength: 1, description: "Address that gives tokens; http or https." },
+        token_url: {
+          type: "string",
+          minLength: 1,
+          description: "Address that gives tokens; http or https. Default: found out by the metadata of the server.",
+        },
+        issuer: {
+          type: "string",
+          minLength: 1,
+          description: "Who has to give the tokens, as its metadata say: nobody else gets the secret.",
+        },
         client_id: { type: "string", minLength: 1, description: "Name of the gateway there." },
-        secret_ref: { ...SECRET_REF, description: "Name of the environment variable that holds the client's secret." },
+        secret_ref: {
+          ...SECRET_REF,
+          description: "Name of the environment variable that holds the client's secret, or its private key (PEM).",
+        },
         scopes: {
           type: "array",
           items: { type: "string", minLength: 1 },
-          description: "What the token is to be good for.",
+          description: "What the token is to be good for. Default: what the server asks for.",
         },
         client_auth: {
-          enum: ["basic", "post"],
-          default: "basic",
-          description: "Whether name and secret go along as HTTP Basic or in the body.",
+          enum: CLIENT_AUTHS,
+          description:
+            "Whether name and secret go along as HTTP Basic or in the body, or a JSON Web Token that the key signs (RFC 7523). Default: what the metadata say, else `basic`.",
         },
         resource: {
           type: "string",

@@ -4,8 +4,9 @@ import { isJsonArray, isJsonObject, type JsonObject, jsonPointer, ownValue } fro
 import { headerProblem } from "../shared/header-rules.ts";
 import { hostKind, isFixedHost } from "../shared/network/addresses.ts";
 import { socketTarget } from "../shared/network/socket.ts";
+import { CLIENT_AUTHS } from "./config-schema.ts";
 import type { McpChecker } from "./mcp-checker.ts";
-import type { NamedValue, RemoteTarget, ServerAuth } from "./mcp-config.ts";
+import type { NamedValue, RemoteTarget, ServerAuth, ServerCredentials } from "./mcp-config.ts";
 import { namedValues } from "./value-template.ts";
 
 /** Headers that the protocol sets. */
@@ -19,11 +20,7 @@ export function configureRemote(checker: McpChecker, url: string, settings: Adap
   if (parsed !== undefined) checkReach(checker, parsed, "/url", { reach, allowPrivate });
   const headers = headersOf(checker);
   const auth = authOf(checker, parsed?.href ?? url, headers);
-  if (auth?.kind === "client_credentials") {
-    const pointer = "/auth/client_credentials/token_url";
-    const token = checkedUrl(checker, auth.tokenUrl, pointer);
-    if (token !== undefined) checkReach(checker, token, pointer, { reach, allowPrivate });
-  }
+  if (auth?.kind === "client_credentials") checkTrust(checker, auth, { reach, allowPrivate });
   const transport = checker.text("transport");
   return {
     kind: "remote",
@@ -115,14 +112,35 @@ function clientCredentials(keys: JsonObject, url: string): ServerAuth {
   const scopes = ownValue(keys, "scopes");
   return {
     kind: "client_credentials",
-    tokenUrl: textOf(keys, "token_url"),
+    tokenUrl: textOf(keys, "token_url") || undefined,
+    issuer: textOf(keys, "issuer") || undefined,
     clientId: textOf(keys, "client_id"),
     secretRef: textOf(keys, "secret_ref"),
     scopes: isJsonArray(scopes) ? scopes.filter((each) => typeof each === "string") : [],
-    clientAuth: textOf(keys, "client_auth") === "post" ? "post" : "basic",
+    clientAuth: CLIENT_AUTHS.find((word) => word === textOf(keys, "client_auth")),
     resource: textOf(keys, "resource") || url,
-    audience: undefined,
   };
+}
+
+/** A secret goes to whoever gives the tokens. */
+function checkTrust(
+  checker: McpChecker,
+  { tokenUrl, issuer, clientAuth }: ServerCredentials,
+  reach: { readonly reach: PrivateReach; readonly allowPrivate: boolean },
+): void {
+  for (const [key, address] of [
+    ["token_url", tokenUrl],
+    ["issuer", issuer],
+  ] as const) {
+    const pointer = `/auth/client_credentials/${key}`;
+    const named = address === undefined ? undefined : checkedUrl(checker, address, pointer);
+    if (named !== undefined) checkReach(checker, named, pointer, reach);
+  }
+  if (tokenUrl !== undefined || issuer !== undefined || clientAuth === "private_key_jwt") return;
+  checker.warn(
+    "/auth/client_credentials",
+    "the server itself says who gets the secret; name who gives the tokens by `issuer` or `token_url`",
+  );
 }
 
 function textOf(object: JsonObject, key: string): string {

@@ -29,7 +29,20 @@ export interface ProgramTarget {
 /** How the gateway identifies itself to a remote server. */
 export type ServerAuth =
   | { readonly kind: "bearer"; readonly secretRef: string }
-  | ({ readonly kind: "client_credentials" } & ClientCredentials);
+  | ({ readonly kind: "client_credentials" } & ServerCredentials);
+
+/** A client that identifies itself to who gives a server's tokens. */
+export interface ServerCredentials extends Pick<ClientCredentials, "clientId" | "secretRef"> {
+  /** Absent: found out by the server's metadata. */
+  readonly tokenUrl: string | undefined;
+  /** Who has to give the tokens. Absent: whoever has `tokenUrl`, or whom the server names. */
+  readonly issuer: string | undefined;
+  /** Empty: those that the server names. */
+  readonly scopes: readonly string[];
+  /** Absent: what the metadata say, else `basic`. */
+  readonly clientAuth: ClientCredentials["clientAuth"] | undefined;
+  readonly resource: string;
+}
 
 /** A server that is reached over HTTP. */
 export interface RemoteTarget {

@@ -1,7 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { VERSION } from "../../core/version.ts";
-import { AccessTokens } from "../shared/access-tokens.ts";
 import { headerBytes, holdsControl } from "../shared/header-rules.ts";
 import { EgressGuard } from "../shared/network/egress.ts";
 import {
@@ -10,11 +9,16 @@ import {
   type ChannelRequest,
   HttpChannel,
 } from "../shared/network/http-channel.ts";
+import { bearerChallenge } from "../shared/oauth-discovery.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
 import { filledValue, type RemoteTarget, remoteSecretRefs } from "./mcp-config.ts";
+import { ServerTokens } from "./server-tokens.ts";
 
 /** Connections to one server where nobody sets another number. */
 const MAX_CONNECTIONS = 100;
+
+/** How often one request is sent again with another token: the first one, and one with more scopes. */
+const MAX_REFUSALS = 2;
 
 /** What access to a remote server is made from. */
 export interface RemoteAccessOptions {
@@ -38,7 +42,7 @@ export class RemoteAccess implements AsyncDisposable {
   readonly origin: string;
   readonly #options: RemoteAccessOptions;
   readonly #channel: HttpChannel;
-  readonly #tokens: AccessTokens | undefined;
+  readonly #tokens: ServerTokens | undefined;
   /** Of what every request has. */
   readonly #references: readonly string[];
 
@@ -54,22 +58,32 @@ export class RemoteAccess implements AsyncDisposable {
     if (target.auth?.kind === "client_credentials") {
       const auth = target.auth;
       const open = (origin: string): HttpChannel => new HttpChannel({ ...channel, origin, maxConnections: 1 });
-      this.#tokens = new AccessTokens({ server: options.server, auth, open, secrets: options.secrets, clock });
+      this.#tokens = new ServerTokens({
+        server: options.server,
+        url: target.url,
+        auth,
+        open,
+        secrets: options.secrets,
+        clock,
+      });
     }
   }
 
   /**
-   * Sends a request. Where the server does not take the token, another one is fetched, once.
+   * Sends a request. Where the server does not take the token, another one is fetched: it was refused, so it may be sent
+   * once more.
    *
    * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE where no token is given; else as the channel does.
    */
   async send(request: RemoteRequest): Promise<ChannelAnswer> {
-    const token = await this.#tokens?.token(request.signal);
-    const answer = await this.#once(request, token);
-    if (answer.status !== 401 || this.#tokens === undefined || token === undefined) return answer;
-    answer.drop();
-    this.#tokens.forget(token);
-    return this.#once(request, await this.#tokens.token(request.signal));
+    for (let refusals = 0; ; refusals += 1) {
+      const token = await this.#tokens?.token(request.signal);
+      const answer = await this.#once(request, token);
+      const { status } = answer;
+      if (this.#tokens === undefined || (status !== 401 && status !== 403) || refusals === MAX_REFUSALS) return answer;
+      if (!this.#tokens.refused(status, token, bearerChallenge(answer.header("www-authenticate")))) return answer;
+      answer.drop();
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -3,8 +3,9 @@ import { GatewayError } from "../../core/errors.ts";
 import { isJsonObject, type JsonObject, ownValue, parseJson } from "../../core/json.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { raceSignal } from "../../core/signal.ts";
+import { clientAssertion } from "./client-assertion.ts";
 import { type HttpChannel, NotConnected } from "./network/http-channel.ts";
-import { secretValue } from "./secret-value.ts";
+import { secretValue, unusableSecret } from "./secret-value.ts";
 
 /** A token without a time is taken to last so long. */
 const DEFAULT_LIFE_MS = 300_000;
@@ -23,9 +24,12 @@ const FETCH_MS = 10_000;
 export interface ClientCredentials {
   readonly tokenUrl: string;
   readonly clientId: string;
+  /** The client's secret, or its private key. */
   readonly secretRef: string;
   readonly scopes: readonly string[];
-  readonly clientAuth: "basic" | "post";
+  readonly clientAuth: "basic" | "post" | "private_key_jwt";
+  /** Whom an assertion of the client is for; absent: the address that gives tokens. */
+  readonly assertionAudience?: string | undefined;
   /** Source: RFC 8707. Absent: the token is for whatever the server takes it for. */
   readonly resource: string | undefined;
   /** What some servers take instead. */
@@ -127,7 +131,10 @@ export class AccessTokens implements AsyncDisposable {
     const { server, auth, secrets, clock } = this.#options;
     await secrets.fresh([auth.secretRef], signal);
     const secret = secretValue(server, auth.secretRef, secrets);
-    const { headers, form } = tokenRequest(auth, secret);
+    const { headers, form } = tokenRequest(auth, secret, clock.now());
+    if (auth.clientAuth === "private_key_jwt" && !form.has("client_assertion")) {
+      throw unusableSecret(server, auth.secretRef, "is no private key (RSA, EC or Ed25519, PEM)");
+    }
     const target = this.#url.pathname + this.#url.search;
     const answer = await this.#channel.send({ method: "POST", target, headers, body: form.toString(), signal });
     const text = await answer.text();
@@ -154,6 +161,7 @@ export class AccessTokens implements AsyncDisposable {
 function tokenRequest(
   auth: ClientCredentials,
   secret: string,
+  nowMs: number,
 ): { readonly headers: Record<string, string>; readonly form: URLSearchParams } {
   const form = new URLSearchParams({ grant_type: "client_credentials" });
   if (auth.resource !== undefined) form.set("resource", auth.resource);
@@ -168,13 +176,25 @@ function tokenRequest(
     headers["authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
   } else {
     form.set("client_id", auth.clientId);
-    form.set("client_secret", secret);
+    for (const [key, value] of credentialOf(auth, secret, nowMs)) form.set(key, value);
   }
   return { headers, form };
 }
 
+/** What stands in the form for who asks; nothing where the secret is no key. Source: RFC 7523, section 2.2. */
+function credentialOf(auth: ClientCredentials, secret: string, nowMs: number): readonly (readonly [string, string])[] {
+  if (auth.clientAuth === "post") return [["client_secret", secret]];
+  const { clientId, assertionAudience: audience = auth.tokenUrl } = auth;
+  const assertion = clientAssertion(secret, { clientId, audience, nowMs });
+  if (assertion === undefined) return [];
+  return [
+    ["client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"],
+    ["client_assertion", assertion],
+  ];
+}
+
 /** The error for a server that gives no token. */
-function noToken(server: string, why: string, cause?: unknown): GatewayError {
+export function noToken(server: string, why: string, cause?: unknown): GatewayError {
   return new GatewayError("UPSTREAM_UNREACHABLE", `${server}: no access token from ${why}; the server was not called`, {
     modelMessage: `${server}: the gateway cannot identify itself to this server; its operator must mend it`,
     metadata: { tool: server },

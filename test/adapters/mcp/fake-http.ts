@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { text as readText } from "node:stream/consumers";
 import { type FakeOptions, FakeServer, type Message } from "./fake-behaviour.ts";
 
 /** How a fake server over HTTP behaves. */
@@ -19,6 +20,10 @@ export interface FakeHttpOptions extends FakeOptions {
   readonly discoverStatus?: number;
   /** The value that `authorization` has to have. */
   readonly authorization?: () => string;
+  /** How who lacks it is refused; default: 401. */
+  readonly challenge?: () => { readonly status: number; readonly header: string };
+  /** JSON documents by path that everybody may read. */
+  readonly documents?: (path: string) => object | undefined;
   /** Revisions it takes; another one is refused with 400. */
   readonly versions?: readonly string[];
   /** Requests other than `initialize` need the header of the revision. */
@@ -97,17 +102,31 @@ class FakeState {
   }
 
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    let body = "";
-    for await (const chunk of request) body += String(chunk);
+    const body = await readText(request);
     const message = (request.method === "POST" && body.startsWith("{") ? JSON.parse(body) : {}) as Message;
     const { method = "", url: path = "", headers } = request;
     this.requests.push({ method, path, headers, message });
     const { authorization, older = false } = this.#options;
-    if (authorization !== undefined && headers.authorization !== authorization()) refuse(response, 401, "");
+    if (this.#told(path, response)) return;
+    if (authorization !== undefined && headers.authorization !== authorization()) this.#challenge(response);
     else if (older) this.#older(method, path, message, response);
     else if (method === "GET") this.#get(response);
     else if (method === "DELETE") refuse(response, 204, "");
     else this.#post(message, headers, response);
+  }
+
+  /** Whether it was a request for metadata. */
+  #told(path: string, response: ServerResponse): boolean {
+    const document = this.#options.documents?.(path);
+    if (document === undefined && !path.startsWith("/.well-known/")) return false;
+    refuse(response, document === undefined ? 404 : 200, JSON.stringify(document ?? {}));
+    return true;
+  }
+
+  #challenge(response: ServerResponse): void {
+    const { status, header } = this.#options.challenge?.() ?? { status: 401, header: "" };
+    if (header !== "") response.setHeader("www-authenticate", header);
+    refuse(response, status, "");
   }
 
   #post(message: Message, headers: IncomingMessage["headers"], response: ServerResponse): void {

@@ -239,9 +239,11 @@ test("the era is asked of a process of its own, whatever that does, and remember
   }
 });
 
-test("a server that never answers what it does not know is taken for one of the older era", async () => {
+test("a server that never answers what it does not know is taken for one of the older era", {
+  timeout: 60_000,
+}, async () => {
   await using folder = await testFolder();
-  const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto", start_timeout: "2s" };
+  const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto" };
   await using server = await openServer({ mcp });
   await server.ready();
   expect(textOf(await call(server, "quick"))).toBe("ok");
@@ -260,10 +262,12 @@ test("older revisions are spoken, and one that nobody knows is refused with both
   expect(strange.upstream.availability().reason).toMatch(/the server speaks MCP 1987-06-05, the gateway .*2025-11-25/);
 });
 
-test("an era that was taken for want of an answer is not remembered, and asked for again", async () => {
+test("an era that was taken for want of an answer is not remembered, and asked for again", {
+  timeout: 60_000,
+}, async () => {
   await using folder = await testFolder();
   const cache = memoryCache();
-  const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto", start_timeout: "2s" };
+  const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto" };
   for (const starts of [2, 4]) {
     await using server = await openServer({ mcp, cache });
     await server.ready();
