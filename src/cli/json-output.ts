@@ -7,6 +7,7 @@ import {
   type Content,
   type ContentAnnotations,
   type DeclarationProblem,
+  EarlyStop,
   FailureOrigin,
   type ResourceLink,
   type ResultNotice,
@@ -16,7 +17,7 @@ import {
   type ToolResult,
 } from "../../clients/typescript/src/index.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../core/json.ts";
-import { deliveryWord, kindWord, stateWord, truncationWord } from "./words.ts";
+import { deliveryWord, earlyStopWord, kindWord, stateWord, truncationWord } from "./words.ts";
 
 // What `--output json` prints. docs/cli.md describes it; names are those of the service's JSON, except that schemas and
 // structured results stand as JSON and not as text, and enums by the words of the command line.
@@ -89,6 +90,7 @@ export function outcomeJson(outcome: CallOutcome): JsonObject {
     ...noticesJson(result?.notices ?? []),
     ...(outcome.needsInput === undefined ? {} : { needsInput: { ...outcome.needsInput } }),
     ...(truncation === undefined ? {} : { truncation: truncationJson(truncation) }),
+    ...earlyStopJson(result),
     stats: { attempts: outcome.attempts, effect: outcome.effect, totalMs: outcome.totalMs, queuedMs: outcome.queuedMs },
     ...(explanation === undefined ? {} : { explanation: explanationJson(explanation) }),
   };
@@ -136,6 +138,11 @@ function explanationJson(explanation: CallExplanation): JsonValue {
     responseHeaders: exchange.responseHeaders.map(({ name, value }) => ({ name, value })),
     ...(exchange.firstByte === undefined ? {} : { firstByteMs: durationMs(exchange.firstByte) }),
   }));
+}
+
+function earlyStopJson(result: ToolResult | undefined): JsonObject {
+  const rule = result?.earlyStop ?? EarlyStop.UNSPECIFIED;
+  return rule === EarlyStop.UNSPECIFIED ? {} : { earlyStop: earlyStopWord(rule) };
 }
 
 function truncationJson({ mode, originalLength, handle }: NonNullable<ToolResult["truncation"]>): JsonObject {

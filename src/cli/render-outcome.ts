@@ -6,10 +6,11 @@ import type {
   NeededInput,
   UpstreamExchange,
 } from "../../clients/typescript/src/index.ts";
+import { EarlyStop } from "../../clients/typescript/src/index.ts";
 import { isJsonObject, type JsonValue, ownValue, parseJson, stringifyJson } from "../core/json.ts";
 import { durationWords } from "./durations.ts";
 import { type Output, plain } from "./terminal.ts";
-import { truncationWord } from "./words.ts";
+import { earlyStopWord, truncationWord } from "./words.ts";
 
 /** Prints what the gateway sent and got, in the manner of `curl -v`: `>` for what went out, `<` for what came back. */
 export function printExplanation(explanation: CallExplanation, err: Output): void {
@@ -52,6 +53,11 @@ export function resultText({ result }: CallOutcome): string {
   return text === "" || text.endsWith("\n") ? text : `${text}\n`;
 }
 
+function printEarlyStop(rule: EarlyStop | undefined, err: Output): void {
+  if (rule === undefined || rule === EarlyStop.UNSPECIFIED) return;
+  err.line(`${err.paint("yellow", "ended early:")} by \`result.early_stop.${earlyStopWord(rule)}\``);
+}
+
 /** Prints how output was cut, what the gateway has to say of it, and a failure the tool reported. */
 export function printVerdict(outcome: CallOutcome, err: Output): void {
   const truncation = outcome.result?.truncation;
@@ -60,6 +66,7 @@ export function printVerdict(outcome: CallOutcome, err: Output): void {
     const whole = truncation.handle === "" ? "" : `; toolgate result read ${plain(truncation.handle)} has it all`;
     err.line(`${err.paint("yellow", "shortened:")} ${truncationWord(truncation.mode)} kept${length}${whole}`);
   }
+  printEarlyStop(outcome.result?.earlyStop, err);
   for (const { reason, message } of outcome.result?.notices ?? []) {
     err.line(`${err.paint("yellow", "notice:")} ${err.paint("bold", plain(reason))} ${plain(message)}`);
   }

@@ -1,4 +1,11 @@
-import { CheckStatus, Delivery, ToolKind, ToolState, TruncationMode } from "../../clients/typescript/src/index.ts";
+import {
+  CheckStatus,
+  Delivery,
+  EarlyStop,
+  ToolKind,
+  ToolState,
+  TruncationMode,
+} from "../../clients/typescript/src/index.ts";
 
 /** Words of the command line for the states of a tool. */
 export const STATE_WORDS = {
@@ -22,6 +29,12 @@ export const KIND_WORDS = {
 const DELIVERY_WORDS = { conclusive: Delivery.CONCLUSIVE, incremental: Delivery.INCREMENTAL };
 
 const STATUS_WORDS = { ok: CheckStatus.OK, warning: CheckStatus.WARNING, failed: CheckStatus.FAILED };
+
+const EARLY_STOP_WORDS = {
+  match: EarlyStop.MATCH,
+  max_length: EarlyStop.MAX_LENGTH,
+  max_tokens: EarlyStop.MAX_TOKENS,
+};
 
 const TRUNCATION_WORDS = {
   head: TruncationMode.HEAD,
@@ -53,6 +66,11 @@ export function statusWord(status: CheckStatus): string {
 /** The word for how output was cut. */
 export function truncationWord(mode: TruncationMode): string {
   return wordOf(TRUNCATION_WORDS, mode);
+}
+
+/** The word for the rule that ended a stream early. */
+export function earlyStopWord(rule: EarlyStop): string {
+  return wordOf(EARLY_STOP_WORDS, rule);
 }
 
 /** `unknown` for a value that only a newer gateway has. */

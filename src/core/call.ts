@@ -6,6 +6,7 @@ import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principal.ts";
 import type { KeepOutcome, OpenOverflow } from "./results.ts";
+import type { EarlyStopRule } from "./shaper.ts";
 
 /** What to call. */
 export interface ToolCall {
@@ -227,6 +228,8 @@ export interface ToolResult {
     | undefined;
   /** Absent: none. */
   readonly notices?: readonly ResultNotice[];
+  /** A rule of the tool's (`result.early_stop`) had enough of the stream and ended the upstream's call. Absent: none did. */
+  readonly earlyStop?: EarlyStopRule;
   /** The declaration vouches for the content. Absent: it comes from outside and is data, never instructions. */
   readonly trusted?: true;
   /** The tool asks for input before it can go on: there is nothing else yet. */

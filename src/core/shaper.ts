@@ -40,9 +40,24 @@ export interface ResultRules {
   readonly redact?: RedactRules | undefined;
   /** What becomes of characters that are not seen. Absent: they are shown. */
   readonly hiddenCharacters?: "show" | "keep" | undefined;
+  /** When a stream is enough. Absent: never before its end or `maxLength`. */
+  readonly earlyStop?: EarlyStopRules | undefined;
   /** Whether the content may be taken for more than data. Absent: `none`, and a result says so. */
   readonly trust?: Trust | undefined;
 }
+
+/** When a stream is enough: the first rule that holds ends the upstream's call. */
+export interface EarlyStopRules {
+  /** A regular expression: what matches first is the last of the text. */
+  readonly match?: string | undefined;
+  /** So many code points. */
+  readonly maxLength?: number | undefined;
+  /** So many tokens, estimated. */
+  readonly maxTokens?: number | undefined;
+}
+
+/** The rule that ended a stream. */
+export type EarlyStopRule = "match" | "max_length" | "max_tokens";
 
 /** How far content is trusted. `wrapped`: not at all, and its texts stand between lines that content cannot forge. */
 export type Trust = "none" | "wrapped" | "full";

@@ -32,7 +32,7 @@ export function encodeOutcome(outcome: Outcome): string {
     return stringifyJson({ error: { reason, message, modelMessage, effect, retryable, metadata } });
   }
   const { result, effect, attempts } = outcome;
-  const { structuredJson, failure, truncation, notices, trusted } = result;
+  const { structuredJson, failure, truncation, notices, trusted, earlyStop } = result;
   return stringifyJson({
     effect,
     attempts,
@@ -41,6 +41,7 @@ export function encodeOutcome(outcome: Outcome): string {
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
     ...(trusted === undefined ? {} : { trusted }),
+    ...(earlyStop === undefined ? {} : { earlyStop }),
     ...(truncation === undefined
       ? {}
       : {
@@ -74,6 +75,7 @@ export function decodeOutcome(text: string): Outcome {
     truncation: decodeTruncation(ownValue(value, "truncation")),
     ...(isJsonArray(notices) ? { notices: notices.map(decodeNotice) } : {}),
     ...(ownValue(value, "trusted") === true ? { trusted: true } : {}),
+    ...decodeEarlyStop(ownValue(value, "earlyStop")),
   };
   const effect = decodeEffect(ownValue(value, "effect"));
   return { type: "completed", result, effect, attempts: Number(ownValue(value, "attempts") ?? 1), replayed: true };
@@ -167,6 +169,10 @@ function decodeFailure(failure: JsonObject): ToolFailure {
     retryable: ownValue(failure, "retryable") === true,
     upstreamFault: ownValue(failure, "upstreamFault") === true,
   };
+}
+
+function decodeEarlyStop(word: JsonValue | undefined): Pick<ToolResult, "earlyStop"> {
+  return word === "match" || word === "max_length" || word === "max_tokens" ? { earlyStop: word } : {};
 }
 
 function decodeTruncation(value: JsonValue | undefined): ToolResult["truncation"] {

@@ -1,21 +1,35 @@
 import type { RedactionStream } from "../core/secrets.ts";
+import type { EarlyStopRule } from "../core/shaper.ts";
 import { codePointCount, headIndex } from "../core/text.ts";
+import type { EarlyStop } from "./early-stop.ts";
 
 /** Text that comes in pieces: cleaned, and ended at a number of code points. */
 export class DeltaText {
   readonly #clean: RedactionStream;
   readonly #limit: number;
+  readonly #stop: EarlyStop | undefined;
   #length = 0;
   #cut = false;
 
-  constructor(clean: RedactionStream, limit: number) {
+  constructor(clean: RedactionStream, limit: number, stop?: EarlyStop) {
     this.#clean = clean;
     this.#limit = limit;
+    this.#stop = stop;
   }
 
   /** Whether text was left out because the limit was reached. */
   get cut(): boolean {
     return this.#cut;
+  }
+
+  /** The rule that had enough; absent: none. */
+  get stopped(): EarlyStopRule | undefined {
+    return this.#stop?.rule;
+  }
+
+  /** Whether nothing more of the text is wanted. */
+  get over(): boolean {
+    return this.#cut || this.stopped !== undefined;
   }
 
   /** Code points that may come in all. */
@@ -38,7 +52,8 @@ export class DeltaText {
     return this.#within(this.#clean.end());
   }
 
-  #within(text: string): string {
+  #within(given: string): string {
+    const text = this.#stop?.take(given) ?? given;
     const length = codePointCount(text);
     const room = this.room;
     this.#length += Math.min(length, room);

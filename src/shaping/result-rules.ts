@@ -2,6 +2,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../core/json.ts";
 import { type FieldRules, type RedactRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
 import type { Delivery } from "../core/tool.ts";
+import { EARLY_STOP_SCHEMA, earlyStopIssues, readEarlyStop } from "./early-stop-rules.ts";
 import { parseFieldPath } from "./field-path.ts";
 import { REDACT_SCHEMA, readRedact, redactIssues, redactLines } from "./redact-rules.ts";
 import { parseResultTemplate } from "./result-template.ts";
@@ -117,6 +118,7 @@ export const RESULT_SCHEMA: JsonObject = {
         "Whether the whole of a result that is too long is kept for reading on, where gateway.yaml says `results.keep`; not for incremental tools.",
     },
     redact: REDACT_SCHEMA,
+    early_stop: EARLY_STOP_SCHEMA,
     hidden_characters: {
       enum: ["show", "keep"],
       default: "show",
@@ -175,9 +177,14 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     handle: get("handle") as boolean | undefined,
     redact: readRedact(get("redact"), context.defaultRedact),
     hiddenCharacters: get("hidden_characters") as ResultRules["hiddenCharacters"],
+    earlyStop: readEarlyStop(get("early_stop")),
     trust: get("trust") as ResultRules["trust"],
   };
-  const issues = [...issuesOf(rules, get, context.delivery), ...redactIssues(get("redact"), rules, context.delivery)];
+  const issues = [
+    ...issuesOf(rules, get, context.delivery),
+    ...redactIssues(get("redact"), rules, context.delivery),
+    ...earlyStopIssues(rules.earlyStop, context.delivery),
+  ];
   return { rules, issues, explain: () => explain(rules, get) };
 }
 
@@ -248,12 +255,20 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
     ...redactLines(rules.redact, get("redact")),
-    ...["loose", "error_field", "fields", "template", "max_tokens", "handle", "hidden_characters", "trust"].flatMap(
-      (key) => {
-        const value = get(key);
-        return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
-      },
-    ),
+    ...[
+      "loose",
+      "error_field",
+      "fields",
+      "template",
+      "max_tokens",
+      "handle",
+      "early_stop",
+      "hidden_characters",
+      "trust",
+    ].flatMap((key) => {
+      const value = get(key);
+      return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
+    }),
   ];
 }
 

@@ -9,6 +9,7 @@ import { wellFormed } from "../core/text.ts";
 import { createArrangeFields } from "./arrange-fields.ts";
 import { questionOf } from "./call-question.ts";
 import { DeltaText } from "./delta-text.ts";
+import { EarlyStop } from "./early-stop.ts";
 import { createExtract } from "./extract.ts";
 import { createOneOfBoth } from "./read-value.ts";
 import { redactError } from "./redact-error.ts";
@@ -83,7 +84,7 @@ async function* shapeEvents(
 ): AsyncGenerator<ToolEvent, void, undefined> {
   const limit = Math.min(parts.rules.maxLength, call.maxLength ?? Number.POSITIVE_INFINITY);
   const cleaner = cleanerOf(parts);
-  const deltas = new DeltaText(cleaner.stream(), limit);
+  const deltas = new DeltaText(cleaner.stream(), limit, stopOf(parts.rules));
   let streamed = false;
   let effect: Effect = parts.readOnly === true ? "none" : "unknown";
   try {
@@ -91,13 +92,13 @@ async function* shapeEvents(
       if (event.type === "upstream-delta") {
         streamed = true;
         yield* deltaOf(deltas.push(event.text));
-        if (deltas.cut) break;
+        if (deltas.over) break;
       } else if (event.type === "upstream-result") {
         const { result } = event;
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        yield await completedOf(settled, result.attempts, { call, limit, deltas, parts, cleaner, keep });
+        yield await completedOf(settled, result.attempts, { call, deltas, parts, cleaner, keep });
         return;
       } else yield redactEvent(event, parts.redactor);
     }
@@ -107,7 +108,11 @@ async function* shapeEvents(
     throw new GatewayError("INTERNAL", "internal error", { effect, metadata, cause: thrown });
   }
   // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
-  if (deltas.cut) yield { type: "completed", result: endOfStream(parts, limit, cleaner), effect, attempts: 1 };
+  if (deltas.over) yield { type: "completed", result: endOfStream(parts, deltas, cleaner), effect, attempts: 1 };
+}
+
+function stopOf({ earlyStop }: ResultRules): EarlyStop | undefined {
+  return earlyStop === undefined ? undefined : new EarlyStop(earlyStop);
 }
 
 function cleanerOf({ redactor, rules }: ResultShaperParts): TextCleaner {
@@ -118,7 +123,6 @@ function cleanerOf({ redactor, rules }: ResultShaperParts): TextCleaner {
 /** What there is when a result comes. */
 interface ToBeCompleted {
   readonly call: ToolCall;
-  readonly limit: number;
   readonly deltas: DeltaText;
   readonly parts: ResultShaperParts;
   readonly keep: KeepResult | undefined;
@@ -130,11 +134,11 @@ async function completedOf(
   attempts: number | undefined,
   of: ToBeCompleted,
 ): Promise<ToolEvent> {
-  const { call, limit, deltas, parts, cleaner } = of;
+  const { call, deltas, parts, cleaner } = of;
   const limits = limitsOf(parts, call, deltas);
   const shape = (keep: KeepResult | undefined): Promise<ToolResult> =>
     finishUnhurried(shapeResult(settled, limits, { tool: parts.tool, cleaner, keep }));
-  const result = deltas.cut ? endOfStream(parts, limit, cleaner) : await shapeKeeping(shape, of.keep);
+  const result = deltas.cut ? endOfStream(parts, deltas, cleaner) : await shapeKeeping(shape, of.keep);
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
 }
 
@@ -163,7 +167,9 @@ function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {
   if (text !== "") yield { type: "delta", index: 0, text };
 }
 
-function endOfStream({ tool, rules }: ResultShaperParts, limit: number, cleaner: TextCleaner): ToolResult {
+function endOfStream({ tool, rules }: ResultShaperParts, deltas: DeltaText, cleaner: TextCleaner): ToolResult {
+  const { stopped: earlyStop, limit } = deltas;
+  if (earlyStop !== undefined && !deltas.cut) return withNotices({ ...EMPTY, earlyStop }, cleaner.notices());
   if (rules.truncation === "error") return { ...EMPTY, failure: tooLong(tool, `${limit} characters`) };
   return withNotices({ ...EMPTY, truncation: { originalLength: undefined, mode: "head" } }, cleaner.notices());
 }

@@ -1,5 +1,5 @@
 /** Characters of ASCII text a token has: prose has more, and JSON, code and numbers about this many. */
-const CHARACTERS_PER_TOKEN = 3;
+export const CHARACTERS_PER_TOKEN = 3;
 
 /** Characters of a text that are looked at. */
 const SAMPLE = 20_000;

@@ -1,4 +1,5 @@
 import {
+  EarlyStop as WireEarlyStop,
   FailureOrigin as WireFailureOrigin,
   TruncationMode as WireTruncationMode,
 } from "../../gen/toolgate/v1/call_pb.ts";
@@ -12,6 +13,7 @@ import {
 import type { ToolFailure, TruncationMode } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import type { CheckResult } from "../core/registry.ts";
+import type { EarlyStopRule } from "../core/shaper.ts";
 import type { Delivery, ToolKind, ToolState } from "../core/tool.ts";
 
 /** The words of core as numbers of the wire. */
@@ -53,6 +55,13 @@ export const TRUNCATION_NUMBERS = {
   head_tail: WireTruncationMode.HEAD_TAIL,
   summary: WireTruncationMode.SUMMARY,
 } as const satisfies Readonly<Record<TruncationMode, WireTruncationMode>>;
+
+/** See {@link KIND_NUMBERS}. */
+export const EARLY_STOP_NUMBERS = {
+  match: WireEarlyStop.MATCH,
+  max_length: WireEarlyStop.MAX_LENGTH,
+  max_tokens: WireEarlyStop.MAX_TOKENS,
+} as const satisfies Readonly<Record<EarlyStopRule, WireEarlyStop>>;
 
 /** See {@link KIND_NUMBERS}. */
 export const ORIGIN_NUMBERS = {

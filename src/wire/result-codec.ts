@@ -12,7 +12,7 @@ import type { Effect } from "../core/effect.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { ToolDefinition } from "../core/tool.ts";
 import { toDuration, toTimestamp } from "./durations.ts";
-import { EFFECT_NUMBERS, ORIGIN_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
+import { EARLY_STOP_NUMBERS, EFFECT_NUMBERS, ORIGIN_NUMBERS, TRUNCATION_NUMBERS } from "./enums.ts";
 import { splitUtf8, utf8Length } from "./utf8.ts";
 
 /** Most bytes of text in one message of a stream, so that a slow reader holds little. */
@@ -57,11 +57,12 @@ export function encodeResult(
   result: ToolResult,
   { name, contractDigest, kind }: Pick<ToolDefinition, "name" | "contractDigest" | "kind">,
 ): MessageInitShape<typeof ToolResultSchema> {
-  const { structuredJson, failure, truncation, notices, needsInput } = result;
+  const { structuredJson, failure, truncation, notices, needsInput, earlyStop } = result;
   return {
     content: result.content.map(encodeContent),
     provenance: { tool: name, contractDigest, trusted: result.trusted === true, upstream: upstreamOf(name, kind) },
     ...(structuredJson === undefined ? {} : { structuredJson }),
+    ...(earlyStop === undefined ? {} : { earlyStop: EARLY_STOP_NUMBERS[earlyStop] }),
     ...(failure === undefined ? {} : { failure: encodeFailure(failure) }),
     ...(notices === undefined ? {} : { notices: notices.map(({ reason, message }) => ({ reason, message })) }),
     ...(needsInput === undefined ? {} : { needsInput: encodeNeededInput(needsInput) }),

@@ -316,6 +316,24 @@ export const CHANGES: readonly Change[] = [
     seen: { text: "*** 1" },
   },
   {
+    key: "result.early_stop.match",
+    before: { delivery: "incremental", result: { format: "text", early_stop: { match: "data" } } },
+    after: { delivery: "incremental", result: { format: "text", early_stop: { match: '"m[a-z]+' } } },
+    seen: { text: '{"code":0,"message' },
+  },
+  {
+    key: "result.early_stop.max_length",
+    before: { delivery: "incremental", result: { format: "text", early_stop: { max_length: 10 } } },
+    after: { delivery: "incremental", result: { format: "text", early_stop: { max_length: 7 } } },
+    seen: { text: '{"code"' },
+  },
+  {
+    key: "result.early_stop.max_tokens",
+    before: { delivery: "incremental", result: { format: "text", early_stop: { max_tokens: 4 } } },
+    after: { delivery: "incremental", result: { format: "text", early_stop: { max_tokens: 3 } } },
+    seen: { text: '{"code":0' },
+  },
+  {
     key: "result.hidden_characters",
     before: { result: { data_field: "data", template: "a\u202eb", hidden_characters: "keep" } },
     after: { result: { data_field: "data", template: "a\u202eb", hidden_characters: "show" } },

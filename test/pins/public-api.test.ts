@@ -58,6 +58,7 @@ test("the client exports this", () => {
   expect(exportsOf("clients/typescript/src/index.ts")).toEqual([
     "CheckStatus",
     "Delivery",
+    "EarlyStop",
     "FailureOrigin",
     "ToolKind",
     "ToolState",

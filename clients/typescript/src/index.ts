@@ -29,7 +29,7 @@ export type {
   ToolResult,
   UpstreamExchange,
 } from "./gen/toolgate/v1/call_pb.ts";
-export { FailureOrigin, TruncationMode } from "./gen/toolgate/v1/call_pb.ts";
+export { EarlyStop, FailureOrigin, TruncationMode } from "./gen/toolgate/v1/call_pb.ts";
 export { CheckStatus, type DiagnoseResponse, type ExplainResponse } from "./gen/toolgate/v1/operator_service_pb.ts";
 export type { DeclarationProblem, ListResponse, RegisterResponse } from "./gen/toolgate/v1/tool_gateway_service_pb.ts";
 export { Delivery, type Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
