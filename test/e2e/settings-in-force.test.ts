@@ -159,6 +159,9 @@ test("every key in force has been changed [S2-124]", async () => {
     "allow_private",
     "reconcile",
     "group",
+    // Of results that are kept: results.test.ts shows them.
+    "argument_handles",
+    "result.handle",
     ...pool,
     ...access,
     ...Object.keys(POLICY_SETTINGS),
