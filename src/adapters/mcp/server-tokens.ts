@@ -65,8 +65,7 @@ export class ServerTokens implements AsyncDisposable {
     const fresh = named.filter((scope) => scope !== "" && !this.#wanted.has(scope));
     if (status === 403 && (challenge.error !== "insufficient_scope" || !this.#mayAskFor(fresh))) return false;
     for (const scope of fresh.slice(0, MAX_SCOPES - this.#wanted.size)) this.#wanted.add(scope);
-    const { resourceMetadata = this.#challenge?.resourceMetadata } = challenge;
-    this.#challenge = { ...challenge, resourceMetadata };
+    this.#note(challenge);
     // Of many calls that are refused at once the first has fetched another token already.
     if (used !== this.#last) return true;
     this.#last = undefined;
@@ -78,6 +77,12 @@ export class ServerTokens implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#tokens?.[Symbol.asyncDispose](), this.#left?.[Symbol.asyncDispose]()]);
+  }
+
+  /** Where the metadata stand is not said each time. */
+  #note(challenge: BearerChallenge): void {
+    const { resourceMetadata = this.#challenge?.resourceMetadata } = challenge;
+    this.#challenge = { ...challenge, resourceMetadata };
   }
 
   /** Scopes that are declared are all that is asked for. */
