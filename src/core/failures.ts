@@ -15,10 +15,11 @@ export const FAILURE_REASONS = {
   INPUT_REQUIRED:
     "The tool asks for input, and the caller does not say `accepts_input`: what it asked was declined, and the message says what it was.",
   EXIT_CODE: "The program ended with an exit code that is no success, or by a signal; `upstream_code` has the code.",
-  FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names.",
+  FIELD_MISSING: "The answer lacks the field that `data_field` or `success_field` names, or does not fit `select`.",
   OUTCOME_UNKNOWN:
     "An earlier call with the same `request_id` was interrupted; the result is what the tool's `reconcile` says of it.",
-  RESULT_TOO_LONG: "The result is longer than `max_length` and `truncation: error` is declared.",
+  RESULT_TOO_LONG:
+    "The result is longer than `max_length` and `truncation: error` is declared, or `select` takes too many steps on it.",
 } as const satisfies Readonly<Record<string, string>>;
 
 /** Stable word for a failure the tool itself reported. */

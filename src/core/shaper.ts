@@ -24,6 +24,8 @@ export interface ResultRules {
   readonly errorField?: string | undefined;
   /** Dotted path of the payload. Absent: the whole answer. */
   readonly dataField: string | undefined;
+  /** JMESPath that picks from the payload. Absent: all of it. */
+  readonly select?: string | undefined;
   /** Which fields of the payload are given. Absent: all as they are. */
   readonly fields?: FieldRules | undefined;
   /** Text the payload is filled into. Absent: it is given as it is. */

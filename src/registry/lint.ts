@@ -49,7 +49,7 @@ function lintResult(rules: ResultRules, document: SourceDocument): ConfigIssue[]
     const message = `\`result.success_value\`: ${inline(source)} is read as ${valueText(successValue)}: quote it if the answer holds text`;
     notes.push({ pointer, message });
   }
-  const narrowed = rules.dataField ?? rules.template ?? rules.fields?.keep;
+  const narrowed = rules.dataField ?? rules.select ?? rules.template ?? rules.fields?.keep;
   if (rules.successField === undefined || narrowed !== undefined) return notes;
   const message =
     "`result.success_field` is set without `data_field`: the model reads the whole answer, code and message included";

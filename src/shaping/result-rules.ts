@@ -6,6 +6,7 @@ import { EARLY_STOP_SCHEMA, earlyStopIssues, readEarlyStop } from "./early-stop-
 import { parseFieldPath } from "./field-path.ts";
 import { REDACT_SCHEMA, readRedact, redactIssues, redactLines } from "./redact-rules.ts";
 import { parseResultTemplate } from "./result-template.ts";
+import { parseSelect } from "./select/parse-select.ts";
 
 /** Limit of a conclusive result where neither the declaration nor gateway.yaml sets one, in code points. */
 const DEFAULT_MAX_LENGTH = 700_000;
@@ -55,6 +56,13 @@ export const RESULT_SCHEMA: JsonObject = {
       minLength: 1,
       maxLength: 500,
       description: `Field of a JSON answer that is the result; the rest is left out. ${PATH}`,
+    },
+    select: {
+      type: "string",
+      minLength: 1,
+      maxLength: 1000,
+      description:
+        "Expression of JMESPath that picks the result from what `data_field` names, such as `items[?state=='open'].id`. What it does not find is null.",
     },
     max_length: {
       type: "integer",
@@ -132,7 +140,6 @@ export const RESULT_SCHEMA: JsonObject = {
         "Whether what the tool gives may be taken for more than data. A result says it (`provenance.trusted`); `wrapped`: not, and its texts stand between two lines that content cannot forge; `full`: the declaration vouches for it.",
     },
     omit: notSupported("Fields to leave out."),
-    select: notSupported("Expression that picks the result."),
   },
 };
 
@@ -171,6 +178,7 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
       "head") as ResultRules["truncation"],
     loose: get("loose") as boolean | undefined,
     errorField: get("error_field") as string | undefined,
+    select: get("select") as string | undefined,
     fields: get("fields") as FieldRules | undefined,
     template: get("template") as string | undefined,
     maxTokens: get("max_tokens") as number | undefined,
@@ -215,14 +223,19 @@ function issuesOf(rules: ResultRules, get: Get, delivery: Delivery): ConfigIssue
   return issues;
 }
 
-function payloadIssues({ format, fields, template }: ResultRules): ConfigIssue[] {
+function payloadIssues({ format, select, fields, template }: ResultRules): ConfigIssue[] {
   const issues: ConfigIssue[] = [];
+  const parsed = select === undefined ? undefined : parseSelect(select);
+  if (parsed?.ok === false) {
+    const message = `\`select\` has ${parsed.problem}: write what https://jmespath.org/specification.html has, such as items[?state=='open'].id`;
+    issues.push({ pointer: "/select", message });
+  }
   if (template !== undefined && parseResultTemplate(template) === undefined) {
     const message =
       "`template` has a brace that holds no path: write {id} or {items[0].id} for a field, and {{ or }} for a brace";
     issues.push({ pointer: "/template", message });
   }
-  for (const [key, value] of Object.entries({ fields, template })) {
+  for (const [key, value] of Object.entries({ select, fields, template })) {
     if (value === undefined || format !== "text") continue;
     issues.push({ pointer: `/${key}`, message: `\`${key}\` looks into JSON: remove it, or \`format: text\`` });
   }
@@ -258,11 +271,12 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     ...[
       "loose",
       "error_field",
+        "select",
       "fields",
       "template",
       "max_tokens",
       "handle",
-      "early_stop",
+        "early_stop",
       "hidden_characters",
       "trust",
     ].flatMap((key) => {
@@ -273,6 +287,6 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
 }
 
 /** Whether the rules look into JSON. */
-export function looksInside({ successField, dataField, errorField, fields, template }: ResultRules): boolean {
-  return [successField, dataField, errorField, fields, template].some((rule) => rule !== undefined);
+export function looksInside({ successField, dataField, errorField, select, fields, template }: ResultRules): boolean {
+  return [successField, dataField, errorField, select, fields, template].some((rule) => rule !== undefined);
 }

@@ -15,6 +15,7 @@ import { createOneOfBoth } from "./read-value.ts";
 import { redactError } from "./redact-error.ts";
 import { redactExchange } from "./redact-exchange.ts";
 import { fillTemplate, parseResultTemplate } from "./result-template.ts";
+import { createSelect } from "./select/create-select.ts";
 import { EMPTY, type ResultLimits, shapeResult, tooLong, withNotices } from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
@@ -43,9 +44,10 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const { tool, rules } = parts;
   const judge = createJudge(tool, rules);
   const extract = createExtract(tool, rules);
+  const select = createSelect(tool, rules);
   const oneOfBoth = createOneOfBoth(rules);
   const arrange = createArrange(rules);
-  const settle: Judge = (result) => arrange(extract(oneOfBoth(judge(result))));
+  const settle: Judge = (result) => arrange(select(extract(oneOfBoth(judge(result)))));
   const { trust } = rules;
   return {
     shape(events, call, keep) {

@@ -286,6 +286,12 @@ export const CHANGES: readonly Change[] = [
     seen: { value: { new: 1 } },
   },
   {
+    key: "result.select",
+    before: { result: { select: "data.flag" } },
+    after: { result: { select: "data.{it: flag}" } },
+    seen: { value: { it: 1 } },
+  },
+  {
     key: "result.template",
     before: { result: { data_field: "data", template: "flag {flag}" } },
     after: { result: { data_field: "data", template: "it is {flag}" } },
