@@ -203,7 +203,7 @@ function selected(select: string, result: UpstreamResult): UpstreamResult {
   return createSelect("shop", parseResultRules({ select }, { delivery: "conclusive" }).rules)(result);
 }
 
-test("the result is what the expression picks; what it does not find is null", () => {
+test("the result is what the expression picks, however deep it stands; what it does not find is null [S2-05]", () => {
   expect(selected("orders[*].id", { ...ANSWER, value: SHOP }).value).toEqual([3, 1, 2]);
   expect(selected("nowhere", { ...ANSWER, value: SHOP })).toMatchObject({ value: null });
   expect(selected("a", ANSWER)).toEqual(ANSWER);
