@@ -254,6 +254,11 @@ function isIdleRate(name: string, values: ReadonlyMap<string, JsonValue>): boole
   return key !== "" && !values.has(`${key.slice(key.lastIndexOf(".") + 1)}.requests`);
 }
 
+/** Places of what must not be told. */
+function secretFiles(values: Settings["values"], folder: string): Pick<GatewayConfig, "tls" | "secrets"> {
+  return { ...readTls(values, folder), ...readSecrets(values, folder) };
+}
+
 function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
   const { values, groups, origins } = settings;
   const number = (key: SettingKey): number => Number(values.get(key));
@@ -264,8 +269,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
   };
   return {
     listen,
-    ...readTls(values, folder),
-    ...readSecrets(values, folder),
+    ...secretFiles(values, folder),
     tools: {
       folder: resolve(folder, text("tools.folder")),
       include: texts("tools.include"),
