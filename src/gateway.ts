@@ -338,7 +338,7 @@ function composeWith(steps: readonly Step[], { secrets, clock, results, watch }:
     const path: ToolPath = (call, context) => {
       if (store === undefined) return shaper.shape(invoke(call, context), call);
       const origin = { tool: tool.name, principal: context.principal.id };
-      const overflow = masksInPieces(rules) ? createOverflow(store, redactor, origin) : undefined;
+      const overflow = masksInPieces(rules) ? createOverflow(store, { redactor, rules }, origin) : undefined;
       return shaper.shape(invoke(call, { ...context, overflow }), call, createKeep(store, origin));
     };
     return {

@@ -36,6 +36,8 @@ export const NOTICE_REASONS = {
     "A part of the result is not as the protocol has it. It stands in the result as the JSON text that came.",
   QUESTION_DECLINED:
     "The server asked for input while several of its calls ran, and did not say for which: it was told no. Call the tool again while no other call of the server runs, if the result wants for an answer.",
+  MEDIA_TYPE_MISMATCH:
+    "A binary part was declared as another media type than its bytes are: it has the type of its bytes.",
   RESULT_NOT_KEPT:
     "The result was too long and could not be kept for reading on: there is no room, or the disk refuses. What stands here is all there is of it.",
   MASKED:

@@ -9,6 +9,8 @@ import type {
   ResultWriter,
 } from "../core/results.ts";
 import type { RedactionStream, Redactor } from "../core/secrets.ts";
+import type { ResultRules } from "../core/shaper.ts";
+import { TextCleaner } from "./text-cleaner.ts";
 
 /** Bytes of a text that are written at a time. */
 const BUFFER_BYTES = 64 * 1024;
@@ -30,15 +32,17 @@ async function writeAll(writer: ResultWriter, bytes: Uint8Array): Promise<KeepOu
   return { ok: false, problem: "there is no room for it, or the gateway cannot write it to its disk" };
 }
 
-/** Keeps the answers of one call that are too large for memory. */
+/** Keeps the answers of one call that are too large for memory, their text as fit to be given as any result. */
 export function createOverflow(
   store: ResultStore,
-  redactor: Redactor,
+  { redactor, rules }: { readonly redactor: Redactor; readonly rules: ResultRules },
   origin: Omit<ResultOrigin, "mediaType">,
 ): OpenOverflow {
   return (mediaType, charset) => {
     const writer = store.create({ ...origin, mediaType });
-    return charset === undefined ? writer : new TextOverflow(writer, redactor.stream(), charset);
+    if (charset === undefined) return writer;
+    const cleaner = new TextCleaner(redactor, { keepHidden: rules.hiddenCharacters === "keep" });
+    return new TextOverflow(writer, cleaner.stream(), charset);
   };
 }
 

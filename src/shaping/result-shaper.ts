@@ -20,6 +20,7 @@ import { EMPTY, type ResultLimits, shapeResult, tooLong, withNotices } from "./s
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
 import { TextCleaner } from "./text-cleaner.ts";
+import { withTrueTypes } from "./true-type.ts";
 import { wrapUntrusted } from "./wrap-untrusted.ts";
 
 /** Most code points of a final result, whatever the limit of a stream is. */
@@ -139,7 +140,7 @@ async function completedOf(
   const { call, deltas, parts, cleaner } = of;
   const limits = limitsOf(parts, call, deltas);
   const shape = (keep: KeepResult | undefined): Promise<ToolResult> =>
-    finishUnhurried(shapeResult(settled, limits, { tool: parts.tool, cleaner, keep }));
+    finishUnhurried(shapeResult(withTrueTypes(settled), limits, { tool: parts.tool, cleaner, keep }));
   const result = deltas.cut ? endOfStream(parts, deltas, cleaner) : await shapeKeeping(shape, of.keep);
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
 }

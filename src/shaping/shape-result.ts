@@ -228,11 +228,12 @@ function cleanFacts({ annotations, resource }: ContentFacts, clean: (text: strin
 
 /** `mediaType`: of the text, where it is known. */
 function* bounded(
-  content: readonly ContentPart[],
+  parts: readonly ContentPart[],
   limits: ResultLimits,
   { tool, keep }: ShapeParts,
   mediaType?: string,
 ): Work<ToolResult> {
+  const content = keep === undefined ? parts : withLinks(parts, keep);
   if (bytesWithBlobs(content) > MAX_BLOB_BYTES) {
     return { ...EMPTY, failure: tooLong(tool, `the ${MAX_BLOB_BYTES} bytes that a result with binary parts may have`) };
   }
@@ -290,6 +291,25 @@ function withOneText(content: readonly ContentPart[], text: string): ContentPart
 
 function isLonger(text: string, limit: number): boolean {
   return text.length > limit && codePointCount(text) > limit;
+}
+
+/** The parts with links to what is kept in place of the largest binary ones, until they fit into one message. */
+function withLinks(parts: readonly ContentPart[], keep: KeepResult): readonly ContentPart[] {
+  const content = [...parts];
+  while (bytesWithBlobs(content) > MAX_BLOB_BYTES) {
+    const sizes = content.map((part) => (part.type === "blob" ? part.data.byteLength : 0));
+    const at = sizes.indexOf(Math.max(...sizes));
+    const part = content[at];
+    if (part?.type !== "blob") break;
+    const { handle } = keep(part.mimeType, part.data);
+    const { mimeType, data, annotations, resource } = part;
+    const facts = {
+      ...(annotations === undefined ? {} : { annotations }),
+      ...(resource === undefined ? {} : { resource }),
+    };
+    content[at] = { type: "link", uri: handle, mimeType, name: "kept part", sizeBytes: data.byteLength, ...facts };
+  }
+  return content;
 }
 
 /** Bytes of all parts where one is binary, else 0. */
