@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { openArguments } from "./arguments.ts";
 import { openDeclarations } from "./declarations.ts";
+import { openPaths } from "./paths.ts";
 import { shortRun } from "./run.ts";
 import { openScripts } from "./scripts.ts";
 import { openTemplates } from "./templates.ts";
@@ -36,4 +37,10 @@ test("no text of arguments is read or judged otherwise than by JSON and its sche
   await using target = openArguments();
   await shortRun(target, { ...RUN, name: "arguments" });
   expect(target.outcomes.of("malformed")).toBeGreaterThan(0);
+});
+
+test("no path into an answer finds what the answer does not have itself", { timeout: TIMEOUT_MS }, async () => {
+  await using target = openPaths();
+  await shortRun(target, { ...RUN, name: "paths" });
+  expect(target.outcomes.of("found")).toBeGreaterThan(0);
 });

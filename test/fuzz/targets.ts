@@ -1,5 +1,6 @@
 import { openArguments } from "./arguments.ts";
 import { openDeclarations } from "./declarations.ts";
+import { openPaths } from "./paths.ts";
 import { openScripts } from "./scripts.ts";
 import { openSocket } from "./socket.ts";
 import type { FuzzTarget } from "./target.ts";
@@ -12,6 +13,7 @@ export type UseTarget = <Input>(target: FuzzTarget<Input>) => Promise<void>;
 export const TARGETS: Readonly<Record<string, (use: UseTarget) => Promise<void>>> = {
   declarations: (use) => use(openDeclarations()),
   templates: (use) => use(openTemplates()),
+  paths: (use) => use(openPaths()),
   scripts: (use) => use(openScripts()),
   arguments: (use) => use(openArguments()),
   socket: async (use) => use(await openSocket()),
