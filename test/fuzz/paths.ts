@@ -54,27 +54,17 @@ function checkInput({ path: text, answer }: PathInput, outcomes: Outcomes): void
   else holds(text.startsWith(found.at), "what exists of a path is its beginning", { text, at: found.at });
 }
 
-/** The grammar once more, read sign by sign. */
+/** The grammar once more, taken off from the front; `undefined`: it is no path. */
 function stepsOf(text: string): readonly (string | number)[] | undefined {
   const steps: (string | number)[] = [];
-  let rest = text;
-  let first = true;
-  while (rest !== "" || first) {
-    const index = first ? null : /^\[([0-9]+)\]/.exec(rest);
-    if (index !== null) {
-      if ((index[1] ?? "").length > 9) return undefined;
-      steps.push(Number(index[1]));
-      rest = rest.slice(index[0].length);
-      continue;
-    }
-    if (!first && !rest.startsWith(".")) return undefined;
-    const from = first ? 0 : 1;
-    let end = from;
-    while (end < rest.length && !".[]".includes(rest.charAt(end))) end += 1;
-    if (end === from) return undefined;
-    steps.push(rest.slice(from, end));
-    rest = rest.slice(end);
-    first = false;
+  // As if every name came after a dot.
+  let rest = `.${text}`;
+  while (rest !== "") {
+    const index = steps.length === 0 ? undefined : /^\[([0-9]{1,9})\]/.exec(rest)?.[1];
+    const name = rest.startsWith(".") ? (rest.slice(1).split(/[.[\]]/, 1)[0] ?? "") : "";
+    if (index === undefined && name === "") return undefined;
+    steps.push(index === undefined ? name : Number(index));
+    rest = rest.slice(index === undefined ? name.length + 1 : index.length + 2);
   }
   return steps;
 }
