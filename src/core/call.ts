@@ -6,7 +6,6 @@ import type { JsonObject, JsonValue } from "./json.ts";
 import type { Logger } from "./logger.ts";
 import type { Principal } from "./principal.ts";
 import type { KeepOutcome, OpenOverflow } from "./results.ts";
-import type { EarlyStopRule } from "./shaper.ts";
 
 /** What to call. */
 export interface ToolCall {
@@ -211,6 +210,9 @@ export type UpstreamEvent =
 
 /** How output was cut. `head` keeps the beginning, `tail` the end, `head_tail` both; `summary`: what says most of it. */
 export type TruncationMode = "head" | "tail" | "head_tail" | "summary";
+
+/** The rule of a tool that had enough of a stream. */
+export type EarlyStopRule = "match" | "max_length" | "max_tokens";
 
 /** A result fit for a model: extracted, redacted, shortened. */
 export interface ToolResult {

@@ -58,9 +58,6 @@ export interface EarlyStopRules {
   readonly maxTokens?: number | undefined;
 }
 
-/** The rule that ended a stream. */
-export type EarlyStopRule = "match" | "max_length" | "max_tokens";
-
 /** How far content is trusted. `wrapped`: not at all, and its texts stand between lines that content cannot forge. */
 export type Trust = "none" | "wrapped" | "full";
 

@@ -1,5 +1,5 @@
+import type { EarlyStopRule } from "../core/call.ts";
 import type { RedactionStream } from "../core/secrets.ts";
-import type { EarlyStopRule } from "../core/shaper.ts";
 import { codePointCount, headIndex } from "../core/text.ts";
 import type { EarlyStop } from "./early-stop.ts";
 

@@ -1,5 +1,6 @@
+import type { EarlyStopRule } from "../core/call.ts";
 import { compileSearch, type LinearSearch } from "../core/linear-search.ts";
-import type { EarlyStopRule, EarlyStopRules } from "../core/shaper.ts";
+import type { EarlyStopRules } from "../core/shaper.ts";
 import { codePointCount, headIndex } from "../core/text.ts";
 import { CHARACTERS_PER_TOKEN } from "./tokens.ts";
 

@@ -10,10 +10,9 @@ import {
   ToolKind as WireToolKind,
   ToolState as WireToolState,
 } from "../../gen/toolgate/v1/tool_pb.ts";
-import type { ToolFailure, TruncationMode } from "../core/call.ts";
+import type { EarlyStopRule, ToolFailure, TruncationMode } from "../core/call.ts";
 import type { Effect } from "../core/effect.ts";
 import type { CheckResult } from "../core/registry.ts";
-import type { EarlyStopRule } from "../core/shaper.ts";
 import type { Delivery, ToolKind, ToolState } from "../core/tool.ts";
 
 /** The words of core as numbers of the wire. */
