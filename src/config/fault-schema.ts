@@ -1,7 +1,8 @@
-import { DURATION_SCHEMA } from "../core/durations.ts";
-import { FAULT_OUTCOMES } from "../core/fault.ts";
-import type { JsonObject } from "../core/json.ts";
-import { SIZE_SCHEMA } from "./sizes.ts";
+import { DURATION_SCHEMA, parseDuration } from "../core/durations.ts";
+import { FAULT_OUTCOMES, type FaultRule } from "../core/fault.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
+import { ownList, ownText } from "./own-values.ts";
+import { parseSize, SIZE_SCHEMA } from "./sizes.ts";
 
 /** What a faulty upstream does to the attempts of some tools. */
 export const FAULT_RULE_SCHEMA: JsonObject = {
@@ -32,3 +33,18 @@ export const FAULT_RULE_SCHEMA: JsonObject = {
     cut_after: { ...SIZE_SCHEMA, description: "Lose the answer after so much of its text." },
   },
 };
+
+/** Reads `faults.rules`: the schema has seen to it that each is whole. */
+export function faultRules(rules: JsonValue | undefined): readonly FaultRule[] {
+  const list: readonly JsonValue[] = isJsonArray(rules) ? rules : [];
+  return list.filter(isJsonObject).map((rule) => {
+    const { share } = rule;
+    return {
+      tools: (ownList(rule, "tools") ?? []).filter((tool) => typeof tool === "string"),
+      share: typeof share === "number" ? share : 1,
+      latencyMs: parseDuration(ownText(rule, "latency")) ?? 0,
+      outcome: FAULT_OUTCOMES.find((outcome) => outcome === ownValue(rule, "outcome")),
+      cutAfterBytes: parseSize(ownValue(rule, "cut_after")),
+    };
+  });
+}

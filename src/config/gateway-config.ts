@@ -1,18 +1,18 @@
 import { resolve } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import type { ConfigIssue, PoolSettings, PrivateReach } from "../core/adapter.ts";
-import { parseDuration } from "../core/durations.ts";
 import type { EgressRules } from "../core/egress.ts";
-import { FAULT_OUTCOMES, type FaultPlan, type FaultRule } from "../core/fault.ts";
+import type { FaultPlan } from "../core/fault.ts";
 import type { IdentitySettings } from "../core/identity.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
-import { isJsonArray, isJsonObject, jsonPointer, ownValue } from "../core/json.ts";
+import { jsonPointer } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
 import type { SecretSettings } from "../core/secrets.ts";
 import type { RateLimit } from "../core/step.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
 import { readEgressSettings } from "./egress-settings.ts";
+import { faultRules } from "./fault-schema.ts";
 import {
   GATEWAY_CONFIG_SCHEMA,
   GROUP_MEMBERS,
@@ -22,7 +22,7 @@ import {
 } from "./gateway-config-schema.ts";
 import { readIdentity } from "./identity-settings.ts";
 import { exposureProblem, parseListenAddress } from "./listen-address.ts";
-import { ownList, ownObject, ownText } from "./own-values.ts";
+import { ownObject } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
@@ -34,7 +34,6 @@ import { type ResultsSettings, readResults } from "./results-settings.ts";
 import { readSecrets } from "./secret-settings.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
-import { parseSize } from "./sizes.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
 import { readTelemetry, type TelemetrySettings } from "./telemetry-settings.ts";
 import { readTls, type TlsSettings, tlsIssues } from "./tls-settings.ts";
@@ -383,19 +382,4 @@ function textOf(value: JsonValue | undefined): string {
 
 function logLevel(word: string): GatewayConfig["log"]["level"] {
   return LOG_LEVELS.find((level) => level === word) ?? "info";
-}
-
-/** The schema has seen to it that each is whole. */
-function faultRules(rules: JsonValue | undefined): readonly FaultRule[] {
-  const list: readonly JsonValue[] = isJsonArray(rules) ? rules : [];
-  return list.filter(isJsonObject).map((rule) => {
-    const { share } = rule;
-    return {
-      tools: (ownList(rule, "tools") ?? []).map(textOf),
-      share: typeof share === "number" ? share : 1,
-      latencyMs: parseDuration(ownText(rule, "latency")) ?? 0,
-      outcome: FAULT_OUTCOMES.find((outcome) => outcome === ownValue(rule, "outcome")),
-      cutAfterBytes: parseSize(ownValue(rule, "cut_after")),
-    };
-  });
 }

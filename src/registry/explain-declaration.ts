@@ -130,8 +130,9 @@ function adapterOrigin(key: string, place: OriginParts): string {
   return declared === "default" ? gatewayOrigin(`defaults.${key}`, place) : declared;
 }
 
+/** No name below `result` is the author's, so each dot is a step. */
 function resultOrigin(key: string, place: OriginParts): string {
-  const declared = declaredOrigin(key, place);
+  const declared = originOf(key.split("."), place);
   return declared === "default" ? gatewayOrigin(`defaults.${key}`, place) : declared;
 }
 

@@ -271,12 +271,12 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     ...[
       "loose",
       "error_field",
-        "select",
+      "select",
       "fields",
       "template",
       "max_tokens",
       "handle",
-        "early_stop",
+      "early_stop",
       "hidden_characters",
       "trust",
     ].flatMap((key) => {

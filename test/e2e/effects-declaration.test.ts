@@ -116,6 +116,7 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
       "auth.bearer.secret_ref": ["remote", "a credential that the server refuses is said so"],
       "auth.client_credentials.token_url": ["access-tokens", "a token is fetched once"],
       "auth.client_credentials.client_id": ["access-tokens", "a token is fetched once"],
+      "auth.client_credentials.issuer": ["authorization", "a server cannot have the secret sent to whom it likes"],
       "auth.client_credentials.secret_ref": ["access-tokens", "a token is fetched once"],
       "auth.client_credentials.scopes": ["access-tokens", 'scope: "a b"'],
       "auth.client_credentials.client_auth": ["access-tokens", 'form.get("client_secret")'],
@@ -281,12 +282,15 @@ test("`delivery` decides whether a stream has pieces of the answer before its en
 
 /** What explain calls a key, and the line it stands on in the changed file. */
 function explainedAs(key: string, after: Settings): { readonly name: string; readonly line: number } {
-  const [top = "", nested] = key.split(".");
+  const [top = "", nested, deeper] = key.split(".");
   // What may have any name is explained name by name, and parameters as the schema they make.
   const [free] = ["labels", "query", "headers", "form"].includes(top) ? Object.keys(after[top] ?? {}) : [];
   const inner = top === "params" ? undefined : (nested ?? free);
   const lines = declare(key, after).split("\n");
   const topLine = lines.findIndex((line) => line.startsWith(` "${top}":`));
+  if (nested === "redact" && deeper !== undefined) {
+    return { name: key, line: lines.findIndex((line, i) => i > topLine && line.startsWith(`   "${deeper}":`)) + 1 };
+  }
   if (inner === undefined) return { name: top === "params" ? "input_schema" : top, line: topLine + 1 };
   return {
     name: `${top}.${inner}`,

@@ -281,7 +281,8 @@ test("explain shows the limits in force, where they came from and what the group
     "rate_limit.per": "1m from gateway.yaml:1",
     "rate_limit.burst": "9 from default",
   });
-  expect(steps).toEqual(["audit", "validate-arguments", "rate-limit", "deadline", "circuit-breaker", "concurrency"]);
+  const waiting = ["circuit-breaker", "concurrency", "dispatch"];
+  expect(steps).toEqual(["audit", "validate-arguments", "rate-limit", "deadline", ...waiting]);
   const other = await operator(gateway).explain({ name: "two" });
   expect(other.values.map(({ key }) => key).filter((key) => /^(groups|queue)/.test(key))).toEqual([]);
 });

@@ -57,7 +57,7 @@ test("`toolgate logs` lists calls, of a tool or a session, and shows the chain o
   const [said, call] = (await logs("--call", it.first, "--output", "json")).trim().split("\n");
   expect(JSON.parse(said ?? "")).toMatchObject({ message: "session-call", callId: it.first });
   expect(JSON.parse(call ?? "")).toMatchObject({ message: "tool-call", callId: it.first });
-  expect(await logs("--audit")).toMatch(/done +gateway-start {2}gateway {2}listen=/);
+  expect(await logs("--audit")).toMatch(/done +gateway-start {2}gateway {2}version=\S+ {2}listen=/);
 });
 
 test("a call that is not on record is not found", SETUP, async () => {

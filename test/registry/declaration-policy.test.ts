@@ -112,7 +112,9 @@ test("every effective value tells where it came from, down to the line", () => {
 
 test("the longest result comes from the declaration, the gateway or the built-in default", () => {
   const of = (text: string, defaults = {}): string | undefined =>
-    declare(text, { defaults, origins: ORIGINS }).explained.find(({ key }) => key === "result.max_length")?.origin;
+    declare(text, { defaults, origins: "maxLength" in defaults ? ORIGINS : new Map() }).explained.find(
+      ({ key }) => key === "result.max_length",
+    )?.origin;
   expect(of(ORDER_STATUS)).toBe("default");
   expect(of(ORDER_STATUS, { maxLength: 99 })).toBe("gateway.yaml:7");
   expect(

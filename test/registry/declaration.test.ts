@@ -192,7 +192,6 @@ test("unknown keys are named with the nearest known key, at every level", () => 
     '1:1 unknown key `descripton`; did you mean "description"?',
     '9:5 unknown key `requierd` in `params[0]`; did you mean "required"?',
     '18:3 unknown key `sucess_field` in `result`; did you mean "success_field"?',
-    "21:1 key `secret_ref` is missing in `auth`",
     '23:3 unknown key `secret_reff` in `auth`; did you mean "secret_ref"?',
   ]);
 });

@@ -10,6 +10,7 @@ const SERVICES = [
   "",
   "toolgate.v1.ToolGatewayService",
   "toolgate.v1.OperatorService",
+  "toolgate.v1.ResultService",
   "grpc.health.v1.Health",
   "grpc.reflection.v1.ServerReflection",
   "grpc.reflection.v1alpha.ServerReflection",

@@ -61,6 +61,7 @@ test("buf curl lists the services", async () => {
     "grpc.reflection.v1.ServerReflection",
     "grpc.reflection.v1alpha.ServerReflection",
     "toolgate.v1.OperatorService",
+    "toolgate.v1.ResultService",
     "toolgate.v1.ToolGatewayService",
   ]);
 });
