@@ -16,7 +16,6 @@ import { showHidden } from "./core/hidden-text.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
-import { ANONYMOUS } from "./core/principal.ts";
 import type { ToolListing } from "./core/registry.ts";
 import type { HandleValues, ResultReader } from "./core/results.ts";
 import type { Redactor, SecretSettings } from "./core/secrets.ts";
@@ -105,7 +104,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const checker = createSchemaChecker({ maxCompiled: MAX_COMPILED_SCHEMAS });
   const settings = new LiveSettings(config);
   const results = keepResults(options, clock);
-  const listing = (): ToolListing => registry.list(ANONYMOUS);
+  const listing = (): ToolListing => registry.whole();
   const sources = { listing, steps: () => steps, programs: () => reader.programs() };
   const seen = await openObservation({ ...observed(config), clock, redactor, logger, sources });
   const steps = createPipelineSteps({

@@ -82,6 +82,8 @@ export interface Registry extends ToolRegistry, AsyncDisposable {
   start(signal: AbortSignal): Promise<void>;
   /** Reads all declarations anew with what `parse` makes of them now; those it makes the same of stay as they are. */
   readAgain(): Promise<void>;
+  /** All that there is, whoever may see it: to be counted, and shown to nobody. */
+  whole(): ToolListing;
   /** To be called when something outside of upstreams gave tools another availability. */
   lookAgain(affected: Affected): void;
 }
@@ -137,6 +139,11 @@ class FolderAndApiRegistry implements Registry {
     // A revision of what is hidden would tell that something is.
     const revision = log.lastSeen(log.head, (record) => seesChange(record, principal, operator));
     return { revision, tools, problems: operator ? problems : [] };
+  }
+
+  whole(): ToolListing {
+    const { log, snapshot } = this.#table;
+    return { revision: log.head, tools: snapshot.tools, problems: snapshot.problems };
   }
 
   get(name: string, principal: Principal): ToolView {

@@ -57,6 +57,7 @@ async function tracedGateway(settings: Readonly<Record<string, unknown>> = {}): 
       retry: { max_retries: 2, initial_backoff: "50ms" },
     }),
     "tools/narrow.yaml": tool("narrow", { concurrency_limit: 1 }),
+    "tools/hidden.yaml": tool("hidden", { allowed_roles: ["nobody"] }),
     "tools/gone.yaml": tool("gone", { endpoint: "http://127.0.0.1:9/", circuit_breaker: { failure_threshold: 1 } }),
     "tools/program.yaml": JSON.stringify({
       name: "program",
@@ -167,7 +168,7 @@ test("`/metrics` counts calls, attempts, waits, sizes, states of tools and circu
     /^toolgate_call_first_output_count\{.*gen_ai_tool_name="again".*\} 1/m,
     /^toolgate_upstream_response_size_sum\{.*gen_ai_tool_name="again".*\} 4/m,
     /^toolgate_calls_running\{.*gen_ai_tool_name="again".*\} 0/m,
-    /^toolgate_tools\{.*toolgate_state="ready".*\} 4/m,
+    /^toolgate_tools\{.*toolgate_state="ready".*\} 5/m,
     /^toolgate_circuits_open\{.*\} 1/m,
     /^toolgate_programs\{.*\} 0/m,
     /^toolgate_records_lost_total\{.*toolgate_log="gateway".*\} 0/m,
