@@ -78,7 +78,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
     waits: ["skills"],
   },
   "S2-14": { text: "New tools are in force within seconds while the service goes on" },
-  "S2-15": { text: "MCP servers mount without code", waits: ["MCP"] },
+  "S2-15": { text: "MCP servers mount without code" },
   "S2-16": { text: "Output passes through as it comes, so that the first of it is early" },
   "S2-17": {
     text: "A sick upstream does not drag others down",
@@ -191,7 +191,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-95": { text: "A conversation asks for the order number, calls, and answers", waits: ["model formats"] },
   "S2-96": { text: "Arguments, request, answer and result of a call are joined by one id" },
   "S2-97": { text: "A slow tool shows that it is alive" },
-  "S2-98": { text: "MCP needs no work by its user", waits: ["MCP"] },
+  "S2-98": { text: "MCP needs no work by its user" },
   "S2-99": { text: "MCP servers run as local processes" },
   "S2-100": { text: "MCP servers are reached over HTTP" },
   "S2-101": { text: "A variable in a header of an MCP server is filled in and never logged" },

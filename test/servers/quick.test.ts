@@ -47,7 +47,7 @@ afterAll(async () => {
   await running.disposeAsync();
 });
 
-test("calc: its tools are listed one by one, one that works gives its result, one that fails its words", async () => {
+test("calc: its tools are listed one by one, one that works gives its result, one that fails its words [S2-15, S2-98]", async () => {
   const tools = await bed.tools("calc");
   expect(tools.length).toBe(21);
   expect(textOf(await bed.call("calc/math", { action: "eval", expression: "2+3*4" }))).toBe("14");
