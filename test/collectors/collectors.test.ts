@@ -80,8 +80,9 @@ test("Prometheus reads `/metrics` and answers questions about calls", async () =
   it.running.use(startProgram("prometheus", [...flags, `--web.listen-address=127.0.0.1:${port}`]));
   const ask = async (query: string): Promise<unknown> => {
     const url = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(query)}`;
+    // It refuses while it starts, first to connect and then to answer.
     const answer: unknown = await fetch(url).then(
-      (response) => response.json(),
+      (response) => (response.ok ? response.json() : undefined),
       () => undefined,
     );
     const { data } = (answer ?? {}) as {
@@ -89,12 +90,16 @@ test("Prometheus reads `/metrics` and answers questions about calls", async () =
     };
     return data?.result?.[0]?.value[1];
   };
-  const until = (query: string, value: string): Promise<unknown> =>
-    retryUntil(
-      () => ask(query),
-      (seen) => seen === value,
-      60_000,
-    );
+  /** Resolves with the answer once it is the one that is waited for. */
+  const until = async (query: string, value: string): Promise<unknown> => {
+    let seen: unknown;
+    const look = async (): Promise<unknown> => {
+      seen = await ask(query);
+      return seen;
+    };
+    await retryUntil(look, (answer) => answer === value, 60_000);
+    return seen;
+  };
   expect(await until('up{job="toolgate"}', "1")).toBe("1");
   expect(await until('sum(toolgate_calls_total{gen_ai_tool_name="watched",toolgate_outcome="ok"})', "3")).toBe("3");
   expect(await until('sum(toolgate_call_duration_count{gen_ai_tool_name="watched"})', "3")).toBe("3");
