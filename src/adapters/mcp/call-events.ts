@@ -1,8 +1,11 @@
 import type { ProgressEvent } from "../../core/call.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
+import { textBeginning } from "../../core/text.ts";
 
 /** Events that may wait for a reader. */
 const MAX_WAITING = 1_000;
+/** Most code points of what one of them says: a thousand have to fit into memory. */
+const MAX_MESSAGE_LENGTH = 8_192;
 
 /** Levels of syslog, which the protocol uses, as the gateway's four. */
 const LEVELS: Readonly<Record<string, "error" | "warning" | "info" | "debug">> = {
@@ -26,7 +29,7 @@ export function progressEvent(params: JsonObject): ProgressEvent | undefined {
     type: "progress",
     current,
     total: typeof total === "number" ? total : undefined,
-    message: typeof message === "string" ? message.toWellFormed() : "",
+    message: typeof message === "string" ? messageText(message) : "",
   };
 }
 
@@ -34,7 +37,11 @@ export function progressEvent(params: JsonObject): ProgressEvent | undefined {
 export function logEvent(params: JsonObject): ProgressEvent {
   const level = ownValue(params, "level");
   const known = typeof level === "string" && Object.hasOwn(LEVELS, level) ? LEVELS[level] : undefined;
-  return { type: "log", level: known ?? "info", message: logText(ownValue(params, "data") ?? "").toWellFormed() };
+  return { type: "log", level: known ?? "info", message: messageText(logText(ownValue(params, "data") ?? "")) };
+}
+
+function messageText(text: string): string {
+  return textBeginning(text, MAX_MESSAGE_LENGTH).toWellFormed();
 }
 
 function logText(data: JsonValue): string {

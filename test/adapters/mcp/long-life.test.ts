@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { expect, test } from "vitest";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { startFakeHttp } from "./fake-http.ts";
@@ -17,10 +18,11 @@ test("a thousand calls, many of them cut short, leave nothing behind [R-D07]", a
   const program = await openServer({ mcp: folder.fake() });
   const remote = await openServer({ mcp: { url: fake.url, protocol: "legacy" } });
   await Promise.all([program.ready(), remote.ready()]);
+  const kept = new AbortController();
   for (let round = 0; round < 50; round++) {
     const calls = [program, remote].flatMap((server) => [
       ...Array.from({ length: 6 }, async (_, i) =>
-        expect(textOf(await call(server, "whoami", { token: `t${i}` }))).toBe(`t${i}`),
+        expect(textOf(await call(server, "whoami", { token: `t${i}` }, kept))).toBe(`t${i}`),
       ),
       ...Array.from({ length: 2 }, async () => {
         const controller = new AbortController();
@@ -39,10 +41,12 @@ test("a thousand calls, many of them cut short, leave nothing behind [R-D07]", a
   }
   expect(textOf(await call(program, "quick"))).toBe("ok");
   expect(folder.pids()).toHaveLength(1);
+  expect(getEventListeners(kept.signal, "abort")).toEqual([]);
   await Promise.all([program[Symbol.asyncDispose](), remote[Symbol.asyncDispose]()]);
   await allGone(folder.pids());
   fake.cutAll();
   await expect.poll(() => resources()["PipeWrap"] ?? 0).toBeLessThanOrEqual(before["PipeWrap"] ?? 0);
+  await expect.poll(() => resources()["TCPSocketWrap"] ?? 0).toBeLessThanOrEqual(before["TCPSocketWrap"] ?? 0);
   await expect.poll(() => resources()["ProcessWrap"] ?? 0).toBeLessThanOrEqual(before["ProcessWrap"] ?? 0);
   await expect.poll(() => resources()["Timeout"] ?? 0).toBeLessThanOrEqual((before["Timeout"] ?? 0) + 2);
 });
