@@ -59,14 +59,13 @@ function chained(first: CallObserver, second: CallObserver | undefined): CallObs
 export class Records implements CallWatch, AuditTrail, AsyncDisposable {
   readonly #options: RecordsOptions;
   readonly #logs = new Map<RecordLog, OpenLog>();
-  /** Whoever is refused can write lines at will: not so many that the others are pushed out. */
-  readonly #flood: FloodGate;
+  /** By action. Whoever is refused can write lines at will: not so many that others are pushed out, or not told at all. */
+  readonly #floods = new Map<string, FloodGate>();
   /** The task at the disk. */
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: RecordsOptions) {
     this.#options = options;
-    this.#flood = new FloodGate(options.clock);
     for (const log of RECORD_LOGS) if (options.keeps[log]) this.#logs.set(log, this.#open(log));
   }
 
@@ -119,8 +118,17 @@ export class Records implements CallWatch, AuditTrail, AsyncDisposable {
   note({ action, outcome, actor, facts = {} }: AuditEntry): void {
     const audit = this.#logs.get("audit");
     if (audit === undefined) return;
-    const more = outcome === "refused" ? this.#flood.pass() : {};
+    const more = outcome === "refused" ? this.#floodOf(action).pass() : {};
     if (more !== undefined) audit.write(action, { outcome, actor, ...facts, ...more });
+  }
+
+  /** Actions are words of the gateway's own, so there are few. */
+  #floodOf(action: string): FloodGate {
+    const known = this.#floods.get(action);
+    if (known !== undefined) return known;
+    const gate = new FloodGate(this.#options.clock);
+    this.#floods.set(action, gate);
+    return gate;
   }
 
   /** How the logs fare, for people. */
