@@ -499,6 +499,20 @@ test("arguments and references that lead too deep together are refused [X-D06]",
   ).toEqual(["TOO_LARGE : nested too deep for the tool's schema"]);
 });
 
+test("what a condition in a condition has seen counts as not seen where it does not hold", () => {
+  const named = { unevaluatedProperties: {}, propertyNames: { pattern: "^[ab]" } };
+  const schema = {
+    type: "object",
+    if: { if: { $ref: "#/$defs/named" }, else: { multipleOf: 2 } },
+    unevaluatedProperties: { items: { oneOf: [{ type: "array" }] } },
+    $defs: { named },
+  };
+  // JSON Schema 2020-12, 7.7.1.2: a schema that fails keeps no annotations. `c` is not named so, thus `b` is not seen.
+  expect(outcome(schema, { b: [{}], c: {} })).toEqual(["WRONG_TYPE /b/0: expected array, got object of 0 keys"]);
+  expect(outcome(schema, { b: [[]], c: {} })).toEqual(['ok {"b":[[]],"c":{}}']);
+  expect(outcome(schema, { b: [{}], a: {} })).toEqual(['ok {"b":[{}],"a":{}}']);
+});
+
 test("of a list with `contains`, `unevaluatedItems` is for the items that it does not find", () => {
   const schema = object({ l: { contains: { type: "string" }, minContains: 0, unevaluatedItems: { type: "integer" } } });
   expect(outcome(schema, { l: ["a", 1, "b"] })).toHaveLength(1);
