@@ -70,7 +70,8 @@ function searchOf(engine: RE2JS): LinearSearch {
   };
 }
 
-function isEcmaPattern(source: string): boolean {
+/** Whether a text is a regular expression of ECMAScript, with the flag `u` or without, as JSON Schema has them. */
+export function isEcmaPattern(source: string): boolean {
   return ["u", ""].some((flags) => {
     try {
       return new RegExp(source, flags).flags === flags;

@@ -1,4 +1,5 @@
 import { RE2JS, RE2JSException } from "re2js";
+import { isEcmaPattern } from "../../core/linear-search.ts";
 import { codePointCount } from "../../core/text.ts";
 import { translatePattern } from "../../core/translate-pattern.ts";
 import type { WorkMeter } from "./work-meter.ts";
@@ -156,17 +157,6 @@ function classCopies(tokens: readonly string[]): number {
 function repeats(token: string): number {
   const range = /^\{(\d+)(?:,(\d*))?\}$/.exec(token);
   return range === null ? 0 : Number(range[2] || range[1]);
-}
-
-function isEcmaPattern(source: string): boolean {
-  return ["u", ""].some((flags) => {
-    try {
-      return new RegExp(source, flags).flags === flags;
-    } catch (error) {
-      if (error instanceof SyntaxError) return false;
-      throw error;
-    }
-  });
 }
 
 function refuse(problem: string): PatternOutcome {
