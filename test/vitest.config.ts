@@ -1,5 +1,8 @@
 import { defineConfig } from "vitest/config";
 
+/** `expect.poll` gives up after one second unless told otherwise, which a busy machine may need for nothing at all. */
+const expect = { poll: { timeout: 30_000 } };
+
 /**
  * `unit` is quick and starts no gateway; `e2e` starts whole gateways; `servers` starts real MCP servers, which it
  * installs from npm, `collectors` needs Prometheus, and `soak` runs for minutes: none of them is part of `npm test`. Time limits are wide because CI
@@ -20,6 +23,7 @@ export default defineConfig({
           isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          expect,
         },
       },
       {
@@ -29,6 +33,7 @@ export default defineConfig({
           include: ["test/e2e/**/*.test.ts"],
           testTimeout: 90_000,
           hookTimeout: 90_000,
+          expect,
         },
       },
       {

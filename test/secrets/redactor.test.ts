@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Redactor } from "../../src/core/secrets.ts";
 import { createRedactor } from "../../src/secrets/redactor.ts";
 import { SecretMemory } from "../../src/secrets/secret-memory.ts";
+import { cpuMs } from "../config/cpu-time.ts";
 
 function redactorOf(...secrets: string[]): Redactor {
   const memory = new SecretMemory();
@@ -172,12 +173,13 @@ test("however a text is cut, its stream gives what the whole text gives, and nev
 test("a search takes time in proportion to the text, whatever stands in it", () => {
   const redactor = redactorOf(`${"a".repeat(2_000)}b`, "sk-live-0123456789");
   const hostile = `${"a".repeat(500_000)}.`;
-  const startedMs = performance.now();
-  expect(redactor.text(hostile)).toBe(hostile);
-  const stream = redactor.stream();
-  let length = 0;
-  for (let at = 0; at < hostile.length; at += 10) length += stream.push(hostile.slice(at, at + 10)).length;
-  expect(length + stream.end().length).toBe(hostile.length);
+  const spent = cpuMs(() => {
+    expect(redactor.text(hostile)).toBe(hostile);
+    const stream = redactor.stream();
+    let length = 0;
+    for (let at = 0; at < hostile.length; at += 10) length += stream.push(hostile.slice(at, at + 10)).length;
+    expect(length + stream.end().length).toBe(hostile.length);
+  });
   // A search that starts over at each place would take minutes.
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(spent).toBeLessThan(10_000);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createTokenRedactor } from "../../src/secrets/token-redactor.ts";
+import { cpuMs } from "../config/cpu-time.ts";
 
 const redactor = createTokenRedactor();
 
@@ -91,13 +92,14 @@ test("a stream keeps back no more than the beginning of a token", () => {
 });
 
 test("a search takes time in proportion to the text, whatever stands in it", () => {
-  const startedMs = performance.now();
-  for (const piece of ["eyJ", "-eyJ", " sk-", "-----BEGIN ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "ghp_-"]) {
-    const text = piece.repeat(Math.ceil(200_000 / piece.length));
-    redactor.text(text);
-    const stream = redactor.stream();
-    for (let at = 0; at < text.length; at += 50) stream.push(text.slice(at, at + 50));
-  }
+  const spent = cpuMs(() => {
+    for (const piece of ["eyJ", "-eyJ", " sk-", "-----BEGIN ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "ghp_-"]) {
+      const text = piece.repeat(Math.ceil(200_000 / piece.length));
+      redactor.text(text);
+      const stream = redactor.stream();
+      for (let at = 0; at < text.length; at += 50) stream.push(text.slice(at, at + 50));
+    }
+  });
   // A search that starts over at each place would take minutes.
-  expect(performance.now() - startedMs).toBeLessThan(10_000);
+  expect(spent).toBeLessThan(10_000);
 });

@@ -130,7 +130,7 @@ describe.each(Object.entries(CLIENTS))("%s", (_name, open) => {
     const { reason, atMs } = await aborted.promise;
     expect(reason).toMatchObject({ reason: "CALL_CANCELLED" });
     // Generous for a busy machine; some milliseconds as a rule.
-    expect(atMs - cancelledMs).toBeLessThan(1000);
+    expect(atMs - cancelledMs).toBeLessThan(10_000);
     await expect.poll(() => served.registry.leases, PATIENT).toBe(0);
   });
 

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { CallRequestSchema, ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { CLIENTS, failureOf } from "./clients.ts";
 import { completed, textResult } from "./fake-registry.ts";
+import { heldClock, passUntil } from "./held-clock.ts";
 import { answerOf, CALL, CALL_STREAM, envelope, grpcHeaders, LIST, rawSession, rawSocket } from "./raw.ts";
 import { grpcClients, PATIENT, recordingLogger, serve } from "./serve.ts";
 
@@ -87,10 +88,11 @@ test("headers that come too slowly are cut with 408", async () => {
 });
 
 test.each(["", "P", "PRI * HTTP/2.0\r\n"])("a socket that is silent after %j is cut", async (beginning) => {
-  await using served = await serve({ connection: { sniffMs: 200 } });
+  const clock = heldClock(12_345);
+  await using served = await serve({ clock, connection: { sniffMs: 12_345 } });
   using raw = await rawSocket(served.port);
   if (beginning !== "") raw.socket.write(beginning);
-  await raw.closed;
+  await passUntil(clock, raw.closed);
   expect(raw.text()).toBe("");
   await alive(served.url);
 });

@@ -68,8 +68,8 @@ test("calls with the same key at the same time run once, and each gets the whole
   const { tools } = grpcClients(served.url);
   const streams = [1, 2, 3].map(() => collect(tools.callStream({ invocation: pay })));
   const unary = tools.call({ invocation: pay });
-  await expect.poll(() => contexts.length, PATIENT).toBe(1);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  // A caller has its lease from when it joins.
+  await expect.poll(() => served.registry.leases, PATIENT).toBe(4);
   open();
   const all = await Promise.all(streams);
   for (const messages of all) {
@@ -162,11 +162,12 @@ test("the first caller leaves and the call goes on for those who joined; the las
     calls.push(tools.call({ invocation: pay }, { signal }).catch((error: unknown) => error));
     await expect.poll(() => contexts.length, PATIENT).toBe(1);
   }
-  await new Promise((resolve) => setTimeout(resolve, 50));
+  await expect.poll(() => served.registry.leases, PATIENT).toBe(3);
   callers[0]?.abort();
   callers[1]?.abort();
   expect(await calls[0]).toMatchObject({ code: Code.Canceled });
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  // That of the caller that began the call stays for as long as the call.
+  await expect.poll(() => served.registry.leases, PATIENT).toBe(2);
   expect(ended).toEqual([]);
   callers[2]?.abort();
   await expect.poll(() => ended, PATIENT).toMatchObject([{ reason: "CALL_CANCELLED" }]);

@@ -16,6 +16,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { grpcJsClient } from "./clients.ts";
 import { waiting } from "./fake-registry.ts";
+import { heldClock, passUntil } from "./held-clock.ts";
 import { PATIENT, type Served, serve } from "./serve.ts";
 
 let folder: string;
@@ -87,7 +88,8 @@ describe.skipIf(process.platform === "win32")("a Unix socket", () => {
   });
 
   test("answers probes and cuts those who are silent", async () => {
-    await using _served = await serve({ listen: { path }, connection: { sniffMs: 200 } });
+    const clock = heldClock(12_345);
+    await using _served = await serve({ clock, listen: { path }, connection: { sniffMs: 12_345 } });
     const status = await new Promise((resolve, reject) => {
       const probe = request({ socketPath: path, path: "/readyz" }, (response) => {
         response.resume();
@@ -97,7 +99,7 @@ describe.skipIf(process.platform === "win32")("a Unix socket", () => {
     });
     expect(status).toBe(200);
     const silent = connect({ path });
-    await once(silent, "close");
+    await passUntil(clock, new Promise((resolve) => silent.once("close", () => resolve())));
   });
 
   test("is the user's alone, stands without leftovers and is removed at the stop", async () => {

@@ -6,6 +6,7 @@ import { createSecrets } from "../../src/secrets/secrets.ts";
 import { redactError } from "../../src/shaping/redact-error.ts";
 import { parseResultRules } from "../../src/shaping/result-rules.ts";
 import { createResultShaper } from "../../src/shaping/result-shaper.ts";
+import { cpuMs } from "../config/cpu-time.ts";
 import { makeCall, resultEvent, shapeOne, source, redactor as testRedactor } from "./fixtures.ts";
 
 const TOKEN = `AKIA${"ABCD".repeat(4)}`;
@@ -148,10 +149,8 @@ test("a hostile pattern and a hostile text take time in proportion to the text [
   const { rules, issues } = parseResultRules({ redact: { patterns: ["^(a+)+$"] } }, { delivery: "conclusive" });
   expect(issues).toEqual([]);
   const redactor = redactorOfResults(rules.redact, createSecrets({}));
-  const startedMs = performance.now();
   const text = `${"a".repeat(50_000)}!`;
-  expect(redactor.text(text)).toBe(text);
-  expect(performance.now() - startedMs).toBeLessThan(5_000);
+  expect(cpuMs(() => expect(redactor.text(text)).toBe(text))).toBeLessThan(5_000);
 });
 
 test("an error that holds a secret is the same one without it [K-D01]", () => {
@@ -183,10 +182,7 @@ test("looking for 50 secrets and all shapes in 1 MB of clean text takes some mil
   const line = '{"id":12,"name":"Order of the shop","note":"left at the door, signed by the neighbour"},';
   const text = line.repeat(Math.ceil(1_000_000 / line.length));
   const took = Array.from({ length: 5 }, () => {
-    const before = process.cpuUsage();
-    expect(redactor.text(text) === text).toBe(true);
-    const { user, system } = process.cpuUsage(before);
-    return (user + system) / 1_000;
+    return cpuMs(() => expect(redactor.text(text) === text).toBe(true));
   });
   expect(Math.min(...took)).toBeLessThan(60);
 });
