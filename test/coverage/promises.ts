@@ -198,7 +198,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-102": { text: "Each tool of an MCP server is listed by itself" },
   "S2-103": { text: "Each tool of an MCP server can be hidden" },
   "S2-104": { text: "Servers for files, databases and search work" },
-  "S2-105": { text: "A server's credential can belong to a role", waits: ["MCP", "roles"] },
+  "S2-105": { text: "A server's credential can belong to a role" },
   "S2-106": { text: "Tools of a server are named server/tool" },
   "S2-107": { text: "A conflict of names is reported and solved by hand" },
   "S2-108": { text: "Names and descriptions are held against the words users use", waits: ["search"] },

@@ -114,6 +114,7 @@ const IN_OTHER_TESTS: Readonly<Record<string, readonly [file: string, words: str
       url: ["remote", "a remote server's tools are listed and called"],
       headers: ["remote", "with its headers filled in and not shown"],
       "auth.bearer.secret_ref": ["remote", "a credential that the server refuses is said so"],
+      "auth.bearer.by_role": ["by-role", "each call goes out with the credential of its caller"],
       "auth.client_credentials.token_url": ["access-tokens", "a token is fetched once"],
       "auth.client_credentials.client_id": ["access-tokens", "a token is fetched once"],
       "auth.client_credentials.issuer": ["authorization", "a server cannot have the secret sent to whom it likes"],

@@ -1,5 +1,6 @@
 import type { JsonObject } from "../../core/json.ts";
 import { EGRESS_SCHEMA } from "../shared/network/egress-schema.ts";
+import { BY_ROLE_SCHEMA } from "../shared/secret-choice.ts";
 
 /** The methods a tool may be declared with. */
 export const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"] as const;
@@ -227,15 +228,7 @@ export const HTTP_CONFIG_SCHEMA: JsonObject = {
           minLength: 1,
           description: "Name of the environment variable, or of the entry of `secrets` in gateway.yaml, that holds it.",
         },
-        by_role: {
-          type: "object",
-          maxProperties: 100,
-          additionalProperties: { type: "string", minLength: 1 },
-          description:
-            "Names of other secrets by role of the caller: the first role here that it has decides, and `secret_ref` " +
-            "is for all others.",
-          examples: [{ admin: "ORDER_ADMIN_TOKEN" }],
-        },
+        by_role: BY_ROLE_SCHEMA,
         prefix: {
           type: "string",
           description:

@@ -4,6 +4,7 @@ import type { ClientCredentials } from "../shared/access-tokens.ts";
 import { spacedPrefix } from "../shared/header-rules.ts";
 import { hostKind } from "../shared/network/addresses.ts";
 import { socketTarget } from "../shared/network/socket.ts";
+import { secretChoice } from "../shared/secret-choice.ts";
 import { textOf } from "../shared/template-checker.ts";
 import type { DeclarationChecker } from "./declaration-checker.ts";
 import type { SecretAuth } from "./http-config.ts";
@@ -17,9 +18,7 @@ export function configureAuth(checker: DeclarationChecker, reach: PrivateReach):
   if (ownValue(auth, "secret_ref") === undefined) {
     checker.issue("/auth", "takes `secret_ref`, or `client_credentials` with one");
   }
-  const roles = ownValue(auth, "by_role");
-  const byRole = Object.entries(isJsonObject(roles) ? roles : {}).map(([role, name]) => [role, textOf(name)] as const);
-  const secret = { secretRef: textOf(ownValue(auth, "secret_ref")), byRole };
+  const secret = secretChoice(auth);
   const headerName = ownValue(auth, "header_name");
   const queryName = textOf(ownValue(auth, "query_name"));
   const prefix = textOf(ownValue(auth, "prefix"));

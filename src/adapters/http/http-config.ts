@@ -4,6 +4,7 @@ import type { DeclaredTool } from "../../core/tool.ts";
 import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { BodyTemplate } from "../shared/body-template.ts";
 import type { EgressChoice } from "../shared/network/egress.ts";
+import type { SecretChoice } from "../shared/secret-choice.ts";
 import type { TextTemplate } from "../shared/text-template.ts";
 import type { HttpMethod, QueryStyle } from "./config-schema.ts";
 import type { MultipartPart } from "./multipart-body.ts";
@@ -15,13 +16,6 @@ export interface HeaderTemplate {
   /** As declared. */
   readonly name: string;
   readonly parts: TextTemplate;
-}
-
-/** Which secret a caller's calls take: that of the first of these roles that it has, else the common one. */
-export interface SecretChoice {
-  readonly secretRef: string;
-  /** Role and reference, in the order they are declared. */
-  readonly byRole: readonly (readonly [role: string, secretRef: string])[];
 }
 
 /** Where the secret goes. */

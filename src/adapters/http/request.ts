@@ -3,12 +3,12 @@ import { type JsonObject, type JsonValue, jsonPointer, stringifyJson } from "../
 import type { SecretSource } from "../../core/secrets.ts";
 import { bodyValue, fillBody } from "../shared/body-template.ts";
 import { headerBytes, holdsControl } from "../shared/header-rules.ts";
+import { secretRefFor } from "../shared/secret-choice.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
 import { fillText, namesIn, ValueRefused } from "../shared/text-template.ts";
 import type { HttpConfig, RequestBody } from "./http-config.ts";
 import { fillMultipart } from "./multipart-body.ts";
 import { checkLength, lengthOfAll, MAX_HEADER_BYTES, MAX_TARGET_BYTES } from "./request-limits.ts";
-import { secretRefFor } from "./secret-use.ts";
 import type { RequestPayload } from "./streamed-body.ts";
 import { fillTextBody } from "./text-body.ts";
 import { encodePlain, fillPath, fillQuery, queryValue } from "./url-template.ts";

@@ -1,8 +1,9 @@
-import type { HttpConfig, SecretChoice } from "./http-config.ts";
+import { secretRefFor, secretRefsOfChoice } from "../shared/secret-choice.ts";
+import type { HttpConfig } from "./http-config.ts";
 
 /** References of all secrets a tool needs, whoever calls. */
 export function secretRefsOf({ auth, signing }: HttpConfig): readonly string[] {
-  const ofAuth = auth === undefined ? [] : [auth.secretRef, ...auth.byRole.map(([, secretRef]) => secretRef)];
+  const ofAuth = auth === undefined ? [] : secretRefsOfChoice(auth);
   return [...new Set(signing === undefined ? ofAuth : [...ofAuth, signing.secretRef])];
 }
 
@@ -14,8 +15,3 @@ export function secretRefsOfCall({ auth, signing }: HttpConfig, roles: readonly 
 }
 
 const NO_REFERENCES: readonly string[] = [];
-
-/** Reference of the secret that calls of someone with these roles take. */
-export function secretRefFor({ secretRef, byRole }: SecretChoice, roles: readonly string[]): string {
-  return byRole.find(([role]) => roles.includes(role))?.[1] ?? secretRef;
-}

@@ -1,6 +1,7 @@
 import { DURATION_SCHEMA } from "../../core/durations.ts";
 import type { JsonObject } from "../../core/json.ts";
 import { EGRESS_SCHEMA } from "../shared/network/egress-schema.ts";
+import { BY_ROLE_SCHEMA } from "../shared/secret-choice.ts";
 
 /** Words of `transport`. */
 const TRANSPORTS = ["auto", "streamable_http", "sse", "stdio"] as const;
@@ -28,7 +29,10 @@ function textOrSecret(description: string): JsonObject {
       type: ["string", "object"],
       required: ["secret_ref"],
       additionalProperties: false,
-      properties: { secret_ref: SECRET_REF },
+      properties: {
+        secret_ref: SECRET_REF,
+        by_role: { doNotSuggest: true, description: "Refused: `auth.bearer` of a remote server takes it." },
+      },
     },
     description,
   };
@@ -48,7 +52,10 @@ const AUTH: JsonObject = {
       required: ["secret_ref"],
       additionalProperties: false,
       description: "A token that is sent as `Authorization: Bearer …`, read anew for each request.",
-      properties: { secret_ref: SECRET_REF },
+      properties: {
+        secret_ref: SECRET_REF,
+        by_role: { ...BY_ROLE_SCHEMA, maxProperties: 32, examples: [{ admin: "GITHUB_ADMIN_TOKEN" }] },
+      },
     },
     client_credentials: {
       type: "object",

@@ -4,6 +4,7 @@ import { isJsonArray, isJsonObject, type JsonObject, jsonPointer, ownValue } fro
 import { headerProblem } from "../shared/header-rules.ts";
 import { hostKind, isFixedHost } from "../shared/network/addresses.ts";
 import { socketTarget } from "../shared/network/socket.ts";
+import { secretChoice } from "../shared/secret-choice.ts";
 import { CLIENT_AUTHS } from "./config-schema.ts";
 import type { McpChecker } from "./mcp-checker.ts";
 import type { NamedValue, RemoteTarget, ServerAuth, ServerCredentials } from "./mcp-config.ts";
@@ -102,10 +103,7 @@ function authOf(checker: McpChecker, url: string, headers: readonly NamedValue[]
     checker.issue("/auth", "takes one of `bearer` and `client_credentials`");
   }
   if (client !== undefined && isJsonObject(client)) return clientCredentials(client, url);
-  return {
-    kind: "bearer",
-    secretRef: bearer !== undefined && isJsonObject(bearer) ? textOf(bearer, "secret_ref") : "",
-  };
+  return { kind: "bearer", ...secretChoice(bearer !== undefined && isJsonObject(bearer) ? bearer : {}) };
 }
 
 function clientCredentials(keys: JsonObject, url: string): ServerAuth {

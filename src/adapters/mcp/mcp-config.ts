@@ -4,6 +4,7 @@ import type { DeclaredTool } from "../../core/tool.ts";
 import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { NamedProgram } from "../shared/launcher/examine.ts";
 import type { EgressChoice } from "../shared/network/egress.ts";
+import { type SecretChoice, secretRefsOfChoice } from "../shared/secret-choice.ts";
 import type { PROTOCOLS, STARTS } from "./config-schema.ts";
 
 /** A text with secrets in it; several pieces are one text. */
@@ -28,7 +29,7 @@ export interface ProgramTarget {
 
 /** How the gateway identifies itself to a remote server. */
 export type ServerAuth =
-  | { readonly kind: "bearer"; readonly secretRef: string }
+  | ({ readonly kind: "bearer" } & SecretChoice)
   | ({ readonly kind: "client_credentials" } & ServerCredentials);
 
 /** A client that identifies itself to who gives a server's tokens. */
@@ -86,12 +87,14 @@ export function namedProgram({ command, cwd, env }: ProgramTarget): NamedProgram
   return { command, cwd, path: path.filter((part) => typeof part === "string").join("") };
 }
 
-/** The secrets a server needs, by reference. */
+/** The secrets a server needs, by reference, whoever calls. */
 export function secretRefsOf({ target }: McpConfig): readonly string[] {
-  return target.kind === "program" ? referencesIn(target.env) : remoteSecretRefs(target);
+  if (target.kind === "program") return referencesIn(target.env);
+  const ofRoles = target.auth?.kind === "bearer" ? secretRefsOfChoice(target.auth) : [];
+  return [...new Set([...remoteSecretRefs(target), ...ofRoles])];
 }
 
-/** The secrets that requests to a remote server need. */
+/** The secrets that requests to a remote server need, those of callers with a credential of their own left out. */
 export function remoteSecretRefs({ headers, auth }: RemoteTarget): readonly string[] {
   return [...new Set([...referencesIn(headers), ...(auth === undefined ? [] : [auth.secretRef])])];
 }

@@ -8,12 +8,13 @@ import { cancellable } from "../shared/cancellable.ts";
 import { findProgramProblem } from "../shared/launcher/examine.ts";
 import type { Launcher } from "../shared/launcher/launcher.ts";
 import type { ChannelNetwork } from "../shared/network/http-channel.ts";
+import { type Beside, CredentialLives } from "./credential-lives.ts";
 import { type CallSurroundings, McpCall } from "./mcp-call.ts";
 import { type McpConfig, namedProgram, secretRefsOf } from "./mcp-config.ts";
 import { Noise } from "./noise.ts";
 import { ParkedCalls } from "./parked-calls.ts";
 import { ProgramLink } from "./program-link.ts";
-import { secretMask } from "./program-source.ts";
+import { type ProgramSource, secretMask } from "./program-source.ts";
 import { ServerConnector } from "./server-connector.ts";
 import { ServerLife } from "./server-life.ts";
 import { ServerMemory } from "./server-memory.ts";
@@ -32,9 +33,8 @@ export interface SharedByServers {
 /** An MCP server, whose tools are called by it. */
 export class McpUpstream implements Upstream {
   readonly #config: McpConfig;
-  readonly #life: ServerLife;
   readonly #noise = new Noise();
-  readonly #around: CallSurroundings;
+  readonly #lives: CredentialLives;
   readonly #launcher: Launcher | undefined;
   #closing: Promise<void> | undefined;
 
@@ -43,18 +43,15 @@ export class McpUpstream implements Upstream {
     this.#launcher = config.target.kind === "program" ? launcher : undefined;
     const mask = secretMask(secretRefsOf(config), deps.secrets);
     const programs = { launcher, noise: this.#noise, mask };
-    const connector = new ServerConnector({
-      config,
-      deps,
-      programs,
-      network,
-      onToolsChanged: () => this.#life.toolsChanged(),
-    });
     const memory = new ServerMemory(cache, config);
-    this.#life = new ServerLife({ config, deps, connector, programs, memory, starts: starts[config.target.kind] });
-    this.#around = { config, deps, life: this.#life, mask, running: new Set(), parked: new ParkedCalls(deps.clock) };
+    const shared = { network, programs, memory, starts: starts[config.target.kind] };
+    this.#lives = new CredentialLives(config, (own, beside) => openLife(own, deps, shared, beside));
     this.#launcher?.retain();
     void this.#life.begin();
+  }
+
+  get #life(): ServerLife {
+    return this.#lives.main.life;
   }
 
   availability(): Availability {
@@ -67,9 +64,9 @@ export class McpUpstream implements Upstream {
 
   readonly invoke = (call: ToolCall, context: CallContext): AsyncIterable<UpstreamEvent> => {
     const { continuation } = call;
-    const parked =
-      continuation === undefined || call.validateOnly ? undefined : this.#around.parked.take(continuation.state);
-    const run = parked ?? new McpCall(this.#around, call, context);
+    const around = this.#closing === undefined ? this.#lives.of(context.principal.roles) : this.#lives.main;
+    const parked = continuation === undefined || call.validateOnly ? undefined : around.parked.take(continuation.state);
+    const run = parked ?? new McpCall(around, call, context);
     if (this.#closing !== undefined) run.stop(this.#stopping());
     const events =
       parked === undefined || continuation === undefined ? run.events() : parked.resume(continuation, context);
@@ -107,13 +104,13 @@ export class McpUpstream implements Upstream {
         ? ""
         : `; ${count} lines on its standard output were no messages, the last one: ${lines.at(-1) ?? ""}`;
     const message = `${server} speaks MCP ${session?.version ?? "?"} and has ${tools} tools${noise}`;
-    return { ok: true, message: this.#around.mask(message), mend: "" };
+    return { ok: true, message: this.#lives.main.mask(message), mend: "" };
   }
 
   #broken(error: unknown): ProbeReport {
     const failure = this.#life.lastFailure;
     const link = this.#life.session?.link;
-    const errors = link instanceof ProgramLink ? lastWords(link.errors, this.#around.mask) : "";
+    const errors = link instanceof ProgramLink ? lastWords(link.errors, this.#lives.main.mask) : "";
     const message = failure?.message ?? GatewayError.from(error).message;
     const mend =
       failure === undefined || failure.mend === "" ? "Look at the server, and at the keys of `mcp`." : failure.mend;
@@ -121,9 +118,12 @@ export class McpUpstream implements Upstream {
   }
 
   async #close(): Promise<void> {
-    for (const call of this.#around.running) call.stop(this.#stopping());
-    this.#around.parked.abandon("the server was closed");
-    await this.#life[Symbol.asyncDispose]();
+    const { all } = this.#lives;
+    for (const { running, parked } of all) {
+      for (const call of running) call.stop(this.#stopping());
+      parked.abandon("the server was closed");
+    }
+    await Promise.all(all.map(({ life }) => life[Symbol.asyncDispose]()));
     await this.#launcher?.release();
   }
 
@@ -137,4 +137,29 @@ export class McpUpstream implements Upstream {
       `${this.#config.tool.name}: the server was closed while a tool of it was called`,
     );
   }
+}
+
+/** What its lives have in common. */
+interface SharedByLives extends Pick<SharedByServers, "network"> {
+  readonly programs: ProgramSource;
+  readonly memory: ServerMemory;
+  readonly starts: StartQueue;
+}
+
+/** What calls with the credential of `config` take. Of a life beside the main one nothing is told to the registry. */
+function openLife(
+  config: McpConfig,
+  deps: AdapterDeps,
+  { network, programs, memory, starts }: SharedByLives,
+  beside: Beside | undefined,
+): CallSurroundings {
+  const own = beside === undefined ? deps : quietly(deps, beside);
+  const onToolsChanged = beside === undefined ? () => life.toolsChanged() : undefined;
+  const connector = new ServerConnector({ config, deps: own, programs, network, onToolsChanged });
+  const life = new ServerLife({ config, deps: own, connector, programs, memory, starts, main: beside?.main });
+  return { config, deps, life, mask: programs.mask, running: new Set(), parked: new ParkedCalls(deps.clock) };
+}
+
+function quietly({ clock, logger, secrets }: AdapterDeps, { secretRef }: Beside): AdapterDeps {
+  return { clock, logger: logger.child({ secretRef }), secrets, changed: () => undefined };
 }

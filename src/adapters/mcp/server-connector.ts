@@ -26,6 +26,8 @@ const PROBE_MS = 3_000;
 /** A list of tools is part of a start, and may be larger than results are. */
 const MIN_MESSAGE_BYTES = 16 * 1024 * 1024;
 
+const NO_TOOLS: RawList = { tools: [], notes: [] };
+
 /** The server does not speak the revision of a request. Source: MCP 2026-07-28. */
 const UNSUPPORTED_VERSION = -32_022;
 
@@ -35,7 +37,8 @@ export interface ConnectorOptions {
   readonly deps: Pick<AdapterDeps, "clock" | "logger" | "secrets">;
   readonly programs: ProgramSource;
   readonly network: ChannelNetwork;
-  onToolsChanged(): void;
+  /** The server's tools are others now. Undefined: they are not wanted, and not listed. */
+  readonly onToolsChanged: (() => void) | undefined;
 }
 
 /** A server that was started and has listed its tools. */
@@ -187,6 +190,17 @@ export class ServerConnector implements AsyncDisposable {
   }
 
   async #begin(link: ServerLink, era: Era | "auto", signal: AbortSignal): Promise<StartedServer> {
+    try {
+      return await this.#begun(link, era, signal);
+    } catch (error) {
+      const gaveSession = link instanceof StreamableLink && link.session !== undefined;
+      // It speaks streamable HTTP then, and has forgotten the session at once.
+      if (gaveSession && isOlderServer(error)) throw failureOf(error, link);
+      throw error;
+    }
+  }
+
+  async #begun(link: ServerLink, era: Era | "auto", signal: AbortSignal): Promise<StartedServer> {
     const session = await this.#session(link, era, this.#options.config.startTimeoutMs).catch(
       async (error: unknown) => {
         const version = link instanceof StreamableLink ? offeredVersion(error) : undefined;
@@ -195,7 +209,8 @@ export class ServerConnector implements AsyncDisposable {
       },
     );
     try {
-      return { session, list: await session.list(signal), eraSure: true };
+      const wanted = this.#options.onToolsChanged !== undefined;
+      return { session, list: wanted ? await session.list(signal) : NO_TOOLS, eraSure: true };
     } catch (error) {
       await session.close();
       throw error;

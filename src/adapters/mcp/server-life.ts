@@ -42,6 +42,8 @@ export interface ServerLifeOptions {
   readonly programs: ProgramSource;
   /** The line of servers that start. */
   readonly starts: StartQueue;
+  /** The life that makes the offer, where this one is for calls alone: then a call is what begins it, each time. */
+  readonly main?: ServerLife | undefined;
 }
 
 type State =
@@ -78,11 +80,17 @@ export class ServerLife implements AsyncDisposable {
 
   constructor(options: ServerLifeOptions) {
     this.#options = options;
+    this.#era = options.main?.era;
     this.#secrets = new SecretWatch(secretRefsOf(options.config), options.deps);
   }
 
   get offer(): Offer | undefined {
-    return this.#offer;
+    return this.#options.main?.offer ?? this.#offer;
+  }
+
+  /** What is known of its era. */
+  get era(): Era | undefined {
+    return this.#era;
   }
 
   /** What is spoken to now. */
@@ -158,8 +166,7 @@ export class ServerLife implements AsyncDisposable {
     } catch (error) {
       signal.throwIfAborted();
       if (this.#ended.signal.aborted) throw this.#stopping(tool);
-      const failure = error instanceof StartFailure ? error : failureOf(error, undefined);
-      throw this.#unreachable(tool, failure, 0);
+      throw this.#unreachable(tool, failureOf(error, undefined), 0);
     }
   }
 
@@ -180,13 +187,11 @@ export class ServerLife implements AsyncDisposable {
   renew(session: Session): void {
     const state = this.#state;
     if (state.kind !== "ready" || state.session !== session) return;
-    const short = this.#options.deps.clock.monotonicMs() - state.sinceMs < REFRESH_PAUSE_MS;
-    this.#leave(session);
-    if (short) this.#wait(new StartFailure("the server forgets its sessions at once", "Look at the server's own log."));
-    else {
-      this.#state = { kind: "idle" };
-      void this.#start(true);
-    }
+    // Other calls may run in it still.
+    this.#track(session.retire());
+    this.#state = { kind: "idle" };
+    if (this.#options.deps.clock.monotonicMs() - state.sinceMs >= REFRESH_PAUSE_MS) void this.#start(true);
+    else this.#wait(new StartFailure("the server forgets its sessions at once", "Look at the server's own log."));
   }
 
   /** What the session goes by has failed. */
@@ -257,7 +262,7 @@ export class ServerLife implements AsyncDisposable {
   }
 
   #started({ session, list, eraSure }: StartedServer): Session {
-    const { deps, memory, config } = this.#options;
+    const { deps, config } = this.#options;
     if (this.#state.kind === "closed") {
       this.#track(session.close());
       throw this.#stopping(config.tool.name);
@@ -271,10 +276,14 @@ export class ServerLife implements AsyncDisposable {
       tools: list.tools.length,
     });
     void session.link.over.then(() => this.#gone(session));
-    this.#offered(list, session.era);
-    this.#track(memory.keep(this.#era, list.tools));
+    if (this.#options.main === undefined) this.#listed(list, session);
     this.#restLater();
     return session;
+  }
+
+  #listed(list: RawList, session: Session): void {
+    this.#offered(list, session.era);
+    this.#track(this.#options.memory.keep(this.#era, list.tools));
   }
 
   #offered(list: RawList, era: Era | undefined): void {
@@ -293,11 +302,11 @@ export class ServerLife implements AsyncDisposable {
   }
 
   #wait(failure: StartFailure): void {
-    const { config, deps } = this.#options;
+    const { config, deps, main } = this.#options;
     this.#failures += 1;
     this.#lastFailure = failure;
     const { firstMs, maxMs, attempts } = config.restart;
-    const parked = this.#failures >= attempts;
+    const parked = main === undefined && this.#failures >= attempts;
     const ruleMs = parked ? PARKED_MS : Math.min(firstMs * 2 ** Math.min(this.#failures - 1, 30), maxMs);
     const waitMs = ruleMs * (1 - JITTER + 2 * JITTER * Math.random());
     deps.logger.warn("mcp-server-failed", {
@@ -305,7 +314,10 @@ export class ServerLife implements AsyncDisposable {
       failures: this.#failures,
       retryMs: Math.round(waitMs),
     });
-    const timer = deps.clock.after(waitMs, () => void this.#start(false));
+    const timer = deps.clock.after(waitMs, () => {
+      if (main === undefined) void this.#start(false);
+      else this.#state = { kind: "idle" };
+    });
     this.#state = { kind: "waiting", failure, dueMs: deps.clock.monotonicMs() + waitMs, timer };
   }
 
@@ -341,16 +353,15 @@ export class ServerLife implements AsyncDisposable {
   }
 
   async #readAgain(): Promise<void> {
-    const { deps, memory } = this.#options;
     const { session } = this;
+    const { deps } = this.#options;
     this.#reading = true;
     this.#readOnceMore = false;
     try {
       if (session === undefined) return;
       const list = await session.list(this.#ended.signal);
       if (this.session !== session) return;
-      this.#offered(list, session.era);
-      this.#track(memory.keep(this.#era, list.tools));
+      this.#listed(list, session);
     } catch (error) {
       if (this.session !== session || this.#offer === undefined) return;
       const message = `the list of tools could not be read again (${failureOf(error, undefined).message}); the one before it stays`;
@@ -380,10 +391,7 @@ export class ServerLife implements AsyncDisposable {
   }
 
   #stopping(tool: string): GatewayError {
-    const { name } = this.#options.config.tool;
-    return new GatewayError(
-      "GATEWAY_STOPPING",
-      `${tool === "" ? name : tool}: the server was closed while it was called`,
-    );
+    const name = tool === "" ? this.#options.config.tool.name : tool;
+    return new GatewayError("GATEWAY_STOPPING", `${name}: the server was closed while it was called`);
   }
 }

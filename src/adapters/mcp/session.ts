@@ -32,8 +32,8 @@ export interface SessionOptions {
   /** What the gateway can do for the server; default: ask its callers. */
   readonly capabilities?: ClientOptions["capabilities"];
   readonly timeoutMs: number;
-  /** The server's tools are others now. */
-  onToolsChanged(): void;
+  /** The server's tools are others now. Undefined: nobody wants to know. */
+  readonly onToolsChanged: (() => void) | undefined;
 }
 
 /** The server answered with an error of the protocol. */
@@ -57,6 +57,9 @@ export class Session {
   readonly #clock: Clock;
   readonly #closed = new AbortController();
   #requests = 0;
+  #running = 0;
+  readonly #drained = Promise.withResolvers<void>();
+  #retired = false;
 
   private constructor(client: Client, { link, clock }: SessionOptions) {
     this.#client = client;
@@ -77,13 +80,12 @@ export class Session {
         versionNegotiation: { mode: era === "modern" ? { pin: "2026-07-28" } : era },
       },
     );
-    client.setNotificationHandler("notifications/tools/list_changed", () => onToolsChanged());
+    client.setNotificationHandler("notifications/tools/list_changed", () => onToolsChanged?.());
     const prior: PriorDiscovery | undefined = era === "legacy" ? { kind: "legacy" } : undefined;
     await client.connect(link, { timeout: timeoutMs, ...(prior === undefined ? {} : { prior }) });
     const session = new Session(client, options);
-    if (session.era === "modern" && client.getServerCapabilities()?.tools?.listChanged === true) {
-      void session.#subscribe(onToolsChanged);
-    }
+    const tells = session.era === "modern" && client.getServerCapabilities()?.tools?.listChanged === true;
+    if (tells && onToolsChanged !== undefined) void session.#subscribe(onToolsChanged);
     return session;
   }
 
@@ -126,6 +128,7 @@ export class Session {
   ): Promise<void> {
     const headers = { ...request.headers };
     this.link.watch(headers, watch);
+    this.#running += 1;
     try {
       await this.#client.request({ method: request.method, params: { ...request.params } }, AS_IT_COMES, {
         headers,
@@ -134,13 +137,27 @@ export class Session {
       });
     } finally {
       this.link.forget(watch);
+      this.#running -= 1;
+      this.#lookWhetherDrained();
     }
+  }
+
+  /** Ends it once nothing runs in it any more. Nobody may begin anything from now on. Never rejects. */
+  async retire(): Promise<void> {
+    this.#retired = true;
+    this.#lookWhetherDrained();
+    await this.#drained.promise;
+    await this.close();
   }
 
   /** Ends it. Never rejects. */
   async close(): Promise<void> {
     this.#closed.abort(new Error("the session was closed"));
     await this.link.close().catch(() => undefined);
+  }
+
+  #lookWhetherDrained(): void {
+    if (this.#retired && this.#running === 0) this.#drained.resolve();
   }
 
   async #ask(method: string, params: JsonObject, signal: AbortSignal): Promise<RpcAnswer> {

@@ -38,6 +38,7 @@ export class StreamableLink extends ServerLink {
   readonly #requests = new Map<string, LinkedSignal>();
   #listening: ListeningStream | undefined;
   #session: string | undefined;
+  #closing: Promise<void> | undefined;
 
   constructor(options: RemoteLinkOptions) {
     super();
@@ -49,7 +50,7 @@ export class StreamableLink extends ServerLink {
     return true;
   }
 
-  /** The session that the server has given. */
+  /** The session that the server has given; also once it is over. */
   get session(): string | undefined {
     return this.#session;
   }
@@ -58,13 +59,17 @@ export class StreamableLink extends ServerLink {
     return Promise.resolve();
   }
 
-  override async close(): Promise<void> {
+  override close(): Promise<void> {
+    // Whoever closes it once more waits for the farewell, too.
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     if (this.isClosed) return;
-    const session = this.#session;
-    this.#session = undefined;
     this.#ended.abort(new GatewayError("GATEWAY_STOPPING", "the connection was closed"));
     this.closed();
-    if (session !== undefined) await this.#goodbye(session);
+    if (this.#session !== undefined) await this.#goodbye(this.#session);
   }
 
   protected override async transmit(

@@ -2,6 +2,9 @@ import { isJsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/
 import type { McpChecker } from "./mcp-checker.ts";
 import type { NamedValue, ValueTemplate } from "./mcp-config.ts";
 
+const OF_ALL_CALLERS =
+  "is not for this value, which is the same for all callers; a credential by role is `auth.bearer` of a remote server";
+
 /** The named values of a map of the block: texts with `${VARIABLE}`, or `{ secret_ref: NAME }`. */
 export function namedValues(checker: McpChecker, key: string): readonly NamedValue[] {
   return Object.entries(checker.object(key)).map(([name, value]) => ({
@@ -13,6 +16,7 @@ export function namedValues(checker: McpChecker, key: string): readonly NamedVal
 function valueTemplate(checker: McpChecker, value: JsonValue, pointer: string): ValueTemplate {
   if (isJsonObject(value)) {
     const reference = ownValue(value, "secret_ref");
+    if (Object.hasOwn(value, "by_role")) checker.issue(`${pointer}/by_role`, OF_ALL_CALLERS);
     return typeof reference === "string" ? [{ secretRef: reference }] : [];
   }
   const text = typeof value === "string" ? value : "";

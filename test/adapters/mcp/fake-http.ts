@@ -10,6 +10,8 @@ export interface FakeHttpOptions extends FakeOptions {
   readonly answers?: "sse" | "json";
   /** Whether it gives sessions. Default true. */
   readonly sessions?: boolean;
+  /** The first session that it gives is one that it does not know. */
+  readonly forgetful?: boolean;
   /** How a session that it does not know is refused. */
   readonly lost?: { readonly status: number; readonly body: string };
   /** What a GET comes to. Default `sse`. */
@@ -20,6 +22,8 @@ export interface FakeHttpOptions extends FakeOptions {
   readonly discoverStatus?: number;
   /** The value that `authorization` has to have. */
   readonly authorization?: () => string;
+  /** In place of it: whether a value does. */
+  readonly accepts?: (authorization: string) => boolean;
   /** How who lacks it is refused; default: 401. */
   readonly challenge?: () => { readonly status: number; readonly header: string };
   /** JSON documents by path that everybody may read. */
@@ -95,6 +99,7 @@ class FakeState {
   readonly sessions = new Set<string>();
   readonly listeners = new Set<ServerResponse>();
   readonly #options: FakeHttpOptions;
+  #given = 0;
 
   constructor(options: FakeHttpOptions) {
     this.#options = options;
@@ -106,9 +111,11 @@ class FakeState {
     const message = (request.method === "POST" && body.startsWith("{") ? JSON.parse(body) : {}) as Message;
     const { method = "", url: path = "", headers } = request;
     this.requests.push({ method, path, headers, message });
-    const { authorization, older = false } = this.#options;
+    const { authorization, accepts = () => true, older = false } = this.#options;
     if (this.#told(path, response)) return;
-    if (authorization !== undefined && headers.authorization !== authorization()) this.#challenge(response);
+    const known =
+      authorization === undefined ? accepts(headers.authorization ?? "") : headers.authorization === authorization();
+    if (!known) this.#challenge(response);
     else if (older) this.#older(method, path, message, response);
     else if (method === "GET") this.#get(response);
     else if (method === "DELETE") refuse(response, 204, "");
@@ -141,7 +148,8 @@ class FakeState {
       return;
     }
     const session = message.method === "initialize" && this.#options.sessions !== false ? randomUUID() : undefined;
-    if (session !== undefined) this.sessions.add(session);
+    if (session !== undefined && (this.#options.forgetful !== true || this.#given > 0)) this.sessions.add(session);
+    this.#given += session === undefined ? 0 : 1;
     const extra = session === undefined ? {} : { "mcp-session-id": session };
     response.on("close", () => {
       if (!response.writableFinished) this.cut.push(message);

@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { expect, test } from "vitest";
+import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { startProxy } from "../http/test-proxy.ts";
 import { startFakeHttp } from "./fake-http.ts";
@@ -38,16 +39,35 @@ test.for([
     body: '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID"},"id":null}',
   },
 ])("a session that the server forgot is begun anew, and the call is sent once more ($status) [M-D03]", async (lost) => {
+  const stopped = new AbortController();
   await using fake = await startFakeHttp({ lost });
-  await using server = await openServer({ mcp: { url: fake.url, protocol: "legacy" } });
+  let aheadMs = 0;
+  const clock: Clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + aheadMs };
+  await using server = await openServer({ mcp: { url: fake.url, protocol: "legacy" }, clock });
   await server.ready();
   expect(textOf(await call(server, "quick"))).toBe("ok");
-  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  const running = call(server, "silent", {}, { signal: stopped.signal });
+  await fake.until(() => fake.requests.some(({ message }) => message.params?.["name"] === "silent"));
+  aheadMs = 2_000;
   fake.forget();
+  const many = Array.from({ length: 8 }, async () => expect(textOf(await call(server, "quick"))).toBe("ok"));
+  await Promise.all(many);
   expect(textOf(await call(server, "quick"))).toBe("ok");
-  expect(textOf(await call(server, "quick"))).toBe("ok");
+  // One that was taken before goes on.
+  expect(fake.cut).toEqual([]);
+  stopped.abort(new GatewayError("CALL_CANCELLED", "stopped by the test"));
+  expect((await running).error?.reason).toBe("CALL_CANCELLED");
   const inits = fake.requests.filter(({ message }) => message.method === "initialize");
   expect(inits.map(({ headers }) => headers["mcp-session-id"])).toEqual([undefined, undefined]);
+});
+
+test("a server that forgets its first session at once is not taken for one of the older transport [M-D03]", async () => {
+  await using fake = await startFakeHttp({ forgetful: true });
+  await using server = await openServer({ mcp: { url: fake.url, restart: { first: "10ms" } } });
+  await server.until(() => server.upstream.availability().reason.startsWith("failed"));
+  expect(server.upstream.availability().reason).toBe("failed: the server answered HTTP 404");
+  await server.ready();
+  expect(textOf(await call(server, "quick"))).toBe("ok");
 });
 
 test.for(["405", "404", "406", "400", "html", "json", "close"] as const)(

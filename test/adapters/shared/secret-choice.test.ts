@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { secretRefFor } from "../../../src/adapters/http/secret-use.ts";
+import { secretRefFor } from "../../../src/adapters/shared/secret-choice.ts";
 
 const AUTH = {
   secretRef: "COMMON",
