@@ -46,6 +46,7 @@ import { createHandleValues } from "./shaping/reading/handle-values.ts";
 import { createResultReader } from "./shaping/reading/result-reader.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
+import { WindowBudgets } from "./shaping/window-budget.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
 import { createFileTexts } from "./stores/file-texts.ts";
 import { lockFolder } from "./stores/folder-lock.ts";
@@ -116,7 +117,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     rateLimit: () => settings.rateLimit,
   });
   const { prepare, ...reader } = declarationReader(options, settings, { steps, checker, results, clock });
-  const compose = composeWith(steps, { secrets: options.secrets, clock, results, watch: seen.watch });
+  const budgets = new WindowBudgets(config.results.modelWindow, clock);
+  const compose = composeWith(steps, { secrets: options.secrets, clock, results, budgets, watch: seen.watch });
   const takeSecrets = secretsTaker(options, clock);
   await takeSecrets(config);
   const identity = await openIdentity(options, settings, { clock, audit: seen.audit });
@@ -320,11 +322,12 @@ interface ComposeMeans {
   readonly secrets: Secrets;
   readonly clock: Clock;
   readonly results: KeptResults | undefined;
+  readonly budgets: WindowBudgets;
   readonly watch: CallWatch | undefined;
 }
 
 /** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
-function composeWith(steps: readonly Step[], { secrets, clock, results, watch }: ComposeMeans): ComposeTool {
+function composeWith(steps: readonly Step[], { secrets, clock, results, budgets, watch }: ComposeMeans): ComposeTool {
   return ({ policy, stepConfigs, rules }, tool, upstream) => {
     const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
     // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
@@ -332,13 +335,13 @@ function composeWith(steps: readonly Step[], { secrets, clock, results, watch }:
     const invoke = pipeline.wrap(judged);
     const readOnly = tool.hints.readOnly === true;
     const redactor = redactorOfResults(rules.redact, secrets);
-    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly });
+    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly, budgets });
     const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
     const path: ToolPath = (call, context) => {
-      if (store === undefined) return shaper.shape(invoke(call, context), call);
+      if (store === undefined) return shaper.shape(invoke(call, context), call, { context });
       const origin = { tool: tool.name, principal: context.principal.id };
       const overflow = masksInPieces(rules) ? createOverflow(store, { redactor, rules }, origin) : undefined;
-      return shaper.shape(invoke(call, { ...context, overflow }), call, createKeep(store, origin));
+      return shaper.shape(invoke(call, { ...context, overflow }), call, { context, keep: createKeep(store, origin) });
     };
     return {
       steps: pipeline.names,

@@ -299,7 +299,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   shutdown: "The graceful stop.",
   ledger: "The record of calls with a `request_id`.",
   resume: "Streams that go on over a lost connection.",
-  results: "Results that are too long, kept for reading on.",
+  results: "What results may take of a model's window, and how those that are too long are kept for reading on.",
   scripts: "Tools that are programs of this machine.",
   servers: "MCP servers.",
   cors: "Calls from browsers.",

@@ -1,13 +1,17 @@
 import type { JsonValue } from "../core/json.ts";
-import { duration, path, type Setting, size } from "./setting.ts";
+import { count, duration, path, type Setting, size } from "./setting.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
 const KIB = 1_024;
 const GIB = 1_073_741_824;
 
-/** How results that are too long are kept for reading on, by dotted key. */
+/** What results may take of a model's window, and how those that are too long are kept for reading on, by dotted key. */
 export const RESULTS_SETTINGS = {
+  "results.model_window": count(
+    [1_000, 100_000_000],
+    "Tokens that the models of callers can take, for calls that do not say it (`model_window`): one result, or one stream, has 15 % of them, the results of one turn (`context.turn_id`) together 30 %, or 8,000 and 16,000 characters if that is more. Absent: these calls have no such budget.",
+  ),
   "results.keep": {
     schema: {
       type: "boolean",
@@ -32,8 +36,10 @@ export const RESULTS_SETTINGS = {
   ),
 } as const satisfies Readonly<Record<string, Setting>>;
 
-/** How results are kept. Durations in milliseconds, sizes in bytes. */
+/** How long results may be for a model, and how they are kept. Durations in milliseconds, sizes in bytes. */
 export interface ResultsSettings {
+  /** In tokens; undefined: calls that do not say it have no budget. */
+  readonly modelWindow: number | undefined;
   /** Default false. */
   readonly keep: boolean;
   /** Default 1 h. */
@@ -51,6 +57,7 @@ export function readResults(values: ReadonlyMap<string, JsonValue>): ResultsSett
   const number = (key: keyof typeof RESULTS_SETTINGS): number => Number(values.get(key));
   const key = values.get("results.encryption_key");
   return {
+    modelWindow: values.has("results.model_window") ? number("results.model_window") : undefined,
     keep: values.get("results.keep") === true,
     ttlMs: number("results.ttl"),
     principalBytes: number("results.principal_bytes"),

@@ -17,6 +17,8 @@ export interface ToolCall {
   readonly validateOnly: boolean;
   /** Caller's limit for text, in code points. */
   readonly maxLength: number | undefined;
+  /** Tokens that the caller's model can take. Absent: what the gateway is told. */
+  readonly modelWindow?: number | undefined;
   /**
    * The caller can answer a tool that asks for input. Absent: no, and what the tool asks must be declined at once, so
    * that nothing waits for it.

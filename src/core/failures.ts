@@ -44,6 +44,10 @@ export const NOTICE_REASONS = {
     "Something in the result was a secret of the gateway's, had the shape of a credential, or is not to be shown by a rule of the tool's (`result.redact`): it stands as `***`.",
   HIDDEN_CHARACTERS:
     "The result had characters that are not seen or turn text around, such as tag characters and direction overrides: they stand as `<U+202E>`, so that they hide nothing from who reads it.",
+  RESULT_BUDGET:
+    "The result was shortened to what one result may take of the model's window (`model_window`). Read on by its handle, or ask for less.",
+  TURN_BUDGET:
+    "The result was shortened to what the calls of its turn have left for it of the model's window (`model_window`). Read on by its handle in another turn.",
   RESULT_KEPT_IN_PART:
     "The answer was larger than there was room for: its beginning was kept for reading on, and the rest was not read.",
 } as const satisfies Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-import type { ToolCall, ToolEvent, TruncationMode, UpstreamEvent } from "./call.ts";
+import type { CallContext, ToolCall, ToolEvent, TruncationMode, UpstreamEvent } from "./call.ts";
 import type { JsonObject, JsonValue } from "./json.ts";
 import type { KeepResult } from "./results.ts";
 
@@ -80,8 +80,15 @@ export interface FieldRules {
   readonly rename?: JsonObject | undefined;
 }
 
+/** What shaping one call's output takes from outside. */
+export interface ShapeMeans {
+  /** Keeps the whole of a result that is too long. Absent: nothing is kept. */
+  readonly keep?: KeepResult | undefined;
+  /** Whose call it is and which turn it belongs to, for budgets. Absent: there are none. */
+  readonly context?: CallContext;
+}
+
 /** Makes a model-fit result. Two event types make a result that was not shaped and redacted a compile error. */
 export interface ResultShaper {
-  /** `keep` keeps the whole of a result that is too long. Absent: nothing is kept. */
-  shape(events: AsyncIterable<UpstreamEvent>, call: ToolCall, keep?: KeepResult): AsyncIterable<ToolEvent>;
+  shape(events: AsyncIterable<UpstreamEvent>, call: ToolCall, means?: ShapeMeans): AsyncIterable<ToolEvent>;
 }

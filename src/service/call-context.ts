@@ -58,6 +58,7 @@ export function openCall(
       ...(request.acceptsInput ? { acceptsInput: true } : {}),
       ...(request.continuation === undefined ? {} : { continuation: request.continuation }),
       question: request.question,
+      modelWindow: request.modelWindow,
     },
     context: {
       callId,

@@ -4,7 +4,7 @@ import { GatewayError } from "../core/errors.ts";
 import { showHidden } from "../core/hidden-text.ts";
 import type { KeepResult, ResultKeeping } from "../core/results.ts";
 import type { Redactor } from "../core/secrets.ts";
-import type { ResultRules, ResultShaper } from "../core/shaper.ts";
+import type { ResultRules, ResultShaper, ShapeMeans } from "../core/shaper.ts";
 import { wellFormed } from "../core/text.ts";
 import { createArrangeFields } from "./arrange-fields.ts";
 import { questionOf } from "./call-question.ts";
@@ -16,11 +16,20 @@ import { redactError } from "./redact-error.ts";
 import { redactExchange } from "./redact-exchange.ts";
 import { fillTemplate, parseResultTemplate } from "./result-template.ts";
 import { createSelect } from "./select/create-select.ts";
-import { EMPTY, type ResultLimits, shapeResult, tooLong, withNotices } from "./shape-result.ts";
+import {
+  EMPTY,
+  type LengthBudget,
+  type ResultLimits,
+  shapeResult,
+  tooLong,
+  tooLongForBudget,
+  withNotices,
+} from "./shape-result.ts";
 import { createJudge, type Judge } from "./success.ts";
 import { finishUnhurried } from "./summary/work.ts";
 import { TextCleaner } from "./text-cleaner.ts";
 import { withTrueTypes } from "./true-type.ts";
+import { budgetNotice, type WindowBudget, type WindowBudgets } from "./window-budget.ts";
 import { wrapUntrusted } from "./wrap-untrusted.ts";
 
 /** Most code points of a final result, whatever the limit of a stream is. */
@@ -34,6 +43,8 @@ export interface ResultShaperParts {
   readonly redactor: Redactor;
   /** Whether a call surely changes nothing: then a stream that is ended at its limit had no effect. Default false. */
   readonly readOnly?: boolean;
+  /** What calls may give of their model's window. Absent: as much as the rules say. */
+  readonly budgets?: WindowBudgets;
 }
 
 /**
@@ -51,8 +62,8 @@ export function createResultShaper(parts: ResultShaperParts): ResultShaper {
   const settle: Judge = (result) => arrange(select(extract(oneOfBoth(judge(result)))));
   const { trust } = rules;
   return {
-    shape(events, call, keep) {
-      const shaped = shapeEvents(events, { call, keep }, parts, settle);
+    shape(events, call, means = {}) {
+      const shaped = shapeEvents(events, { call, ...means }, parts, settle);
       if (trust === undefined || trust === "none") return shaped;
       return trust === "wrapped" ? wrapUntrusted(shaped, tool) : vouched(shaped);
     },
@@ -81,13 +92,14 @@ function createArrange({ fields, template: text }: ResultRules): Judge {
 /** A fault of the shaper's own takes nothing back of what the upstream did. */
 async function* shapeEvents(
   events: AsyncIterable<UpstreamEvent>,
-  { call, keep }: { readonly call: ToolCall; readonly keep: KeepResult | undefined },
+  { call, keep, context }: ShapeMeans & { readonly call: ToolCall },
   parts: ResultShaperParts,
   settle: Judge,
 ): AsyncGenerator<ToolEvent, void, undefined> {
   const limit = Math.min(parts.rules.maxLength, call.maxLength ?? Number.POSITIVE_INFINITY);
   const cleaner = cleanerOf(parts);
-  const deltas = new DeltaText(cleaner.stream(), limit, stopOf(parts.rules));
+  using budget = budgetOf(parts, call, context);
+  const deltas = new DeltaText(cleaner.stream(), limit, { stop: stopOf(parts.rules), budget });
   let streamed = false;
   let effect: Effect = parts.readOnly === true ? "none" : "unknown";
   try {
@@ -101,7 +113,8 @@ async function* shapeEvents(
         effect = result.effect;
         yield* deltaOf(deltas.end());
         const settled = call.validateOnly || streamed ? result : settle(result);
-        yield await completedOf(settled, result.attempts, { call, deltas, parts, cleaner, keep });
+        const of = { call, deltas, parts, cleaner, keep, budget };
+        yield await completedOf(settled, result.attempts, of);
         return;
       } else yield redactEvent(event, parts.redactor);
     }
@@ -111,7 +124,13 @@ async function* shapeEvents(
     throw new GatewayError("INTERNAL", "internal error", { effect, metadata, cause: thrown });
   }
   // Past the loop the upstream is cancelled. How the call would have gone on, nobody knows.
-  if (deltas.over) yield { type: "completed", result: endOfStream(parts, deltas, cleaner), effect, attempts: 1 };
+  if (!deltas.over) return;
+  const result = endOfStream({ parts, deltas, cleaner, budget });
+  yield { type: "completed", result, effect, attempts: 1 };
+}
+
+function budgetOf({ budgets }: ResultShaperParts, call: ToolCall, context: ShapeMeans["context"]) {
+  return context === undefined ? undefined : budgets?.open(call, context);
 }
 
 function stopOf({ earlyStop }: ResultRules): EarlyStop | undefined {
@@ -130,6 +149,7 @@ interface ToBeCompleted {
   readonly parts: ResultShaperParts;
   readonly keep: KeepResult | undefined;
   readonly cleaner: TextCleaner;
+  readonly budget: WindowBudget | undefined;
 }
 
 async function completedOf(
@@ -137,12 +157,39 @@ async function completedOf(
   attempts: number | undefined,
   of: ToBeCompleted,
 ): Promise<ToolEvent> {
-  const { call, deltas, parts, cleaner } = of;
-  const limits = limitsOf(parts, call, deltas);
-  const shape = (keep: KeepResult | undefined): Promise<ToolResult> =>
-    finishUnhurried(shapeResult(withTrueTypes(settled), limits, { tool: parts.tool, cleaner, keep }));
-  const result = deltas.cut ? endOfStream(parts, deltas, cleaner) : await shapeKeeping(shape, of.keep);
+  const result = of.deltas.cut ? endOfStream(of) : await shapeWithin(withTrueTypes(settled), of);
   return { type: "completed", result, effect: settled.effect, attempts: attempts ?? 1 };
+}
+
+/** Where its turn has less room for it than it would have alone, the result is made once more. */
+async function shapeWithin(settled: UpstreamResult, of: ToBeCompleted): Promise<ToolResult> {
+  const { parts, cleaner, budget } = of;
+  const limits = limitsOf(of);
+  const shape = (room: LengthBudget | undefined) => (keep: KeepResult | undefined) =>
+    finishUnhurried(shapeResult(settled, { ...limits, budget: room }, { tool: parts.tool, cleaner, keep }));
+  if (budget === undefined) return shapeKeeping(shape(undefined), of.keep);
+  const { window } = budget;
+  const keep = of.keep === undefined ? undefined : keepOnce(of.keep);
+  const alone = await shapeKeeping(shape({ window, room: (text) => budget.ofResult(text) }), keep);
+  const fits = await budget.claim(alone);
+  const result = fits ? alone : await shapeKeeping(shape({ window, room: (text) => budget.room(text) }), keep);
+  budget.give(result);
+  return result;
+}
+
+/** Keeps the same content once. */
+function keepOnce(keep: KeepResult): KeepResult {
+  const kept: { readonly content: string | Uint8Array; readonly keeping: ResultKeeping }[] = [];
+  return (mediaType, content) => {
+    const known = kept.find((one) => isSame(one.content, content));
+    const keeping = known?.keeping ?? keep(mediaType, content);
+    if (known === undefined) kept.push({ content, keeping });
+    return keeping;
+  };
+}
+
+function isSame(a: string | Uint8Array, b: string | Uint8Array): boolean {
+  return typeof a === "string" || typeof b === "string" ? a === b : Buffer.compare(a, b) === 0;
 }
 
 /** What names a handle is let go once that can be read; where it cannot be kept, the result is made without it. */
@@ -170,14 +217,26 @@ function* deltaOf(text: string): Generator<ToolEvent, void, undefined> {
   if (text !== "") yield { type: "delta", index: 0, text };
 }
 
-function endOfStream({ tool, rules }: ResultShaperParts, deltas: DeltaText, cleaner: TextCleaner): ToolResult {
-  const { stopped: earlyStop, limit } = deltas;
+function endOfStream({
+  parts: { tool, rules },
+  deltas,
+  cleaner,
+  budget,
+}: Pick<ToBeCompleted, "parts" | "deltas" | "cleaner" | "budget">): ToolResult {
+  const { stopped: earlyStop, limit, cutBy } = deltas;
   if (earlyStop !== undefined && !deltas.cut) return withNotices({ ...EMPTY, earlyStop }, cleaner.notices());
-  if (rules.truncation === "error") return { ...EMPTY, failure: tooLong(tool, `${limit} characters`) };
-  return withNotices({ ...EMPTY, truncation: { originalLength: undefined, mode: "head" } }, cleaner.notices());
+  const bound = cutBy === undefined || budget === undefined ? undefined : { room: cutBy, window: budget.window };
+  if (rules.truncation === "error") {
+    const failure =
+      bound === undefined ? tooLong(tool, `${limit} characters`) : tooLongForBudget(tool, bound.room, bound.window);
+    return { ...EMPTY, failure };
+  }
+  const own = bound === undefined ? [] : [budgetNotice(bound.room, bound.window)];
+  const cut: ToolResult = { ...EMPTY, truncation: { originalLength: undefined, mode: "head" } };
+  return withNotices(cut, [...own, ...cleaner.notices()]);
 }
 
-function limitsOf({ rules }: ResultShaperParts, call: ToolCall, deltas: DeltaText): ResultLimits {
+function limitsOf({ parts: { rules }, call, deltas }: ToBeCompleted): ResultLimits {
   const { limit, room } = deltas;
   return {
     limit,

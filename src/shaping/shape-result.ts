@@ -17,11 +17,12 @@ import { cleanBlob } from "./clean-blob.ts";
 import { cleanJson } from "./clean-json.ts";
 import { shapeOverflow } from "./shape-overflow.ts";
 import { type Shortened, shorten } from "./shorten.ts";
-import { type Summary, type SummaryOptions, summarizeJson, summarizeText } from "./summary/summarize.ts";
+import { type Summary, summarizeJson, summarizeText } from "./summary/summarize.ts";
 import type { Work } from "./summary/work.ts";
 import type { TextCleaner } from "./text-cleaner.ts";
 import { mediaTypeOf } from "./text-media-type.ts";
 import { charactersOfTokens } from "./tokens.ts";
+import { type BudgetRoom, budgetNotice, wordsOf } from "./window-budget.ts";
 
 /** Most bytes of a result with binary parts, its text included: it must fit into one message of 4 MiB. */
 const MAX_BLOB_BYTES = 3 * 1024 * 1024;
@@ -53,6 +54,22 @@ export interface ResultLimits {
   readonly maxTokens: number | undefined;
   /** What a summary should say something about. */
   readonly question: string;
+  /** What else bounds it. Absent: nothing. */
+  readonly budget?: LengthBudget | undefined;
+}
+
+/** What a result may take of a model's window. */
+export interface LengthBudget {
+  /** In tokens. */
+  readonly window: number;
+  room(text: string): BudgetRoom;
+}
+
+/** How many code points of a text there is room for. */
+interface Room {
+  readonly characters: number;
+  /** The budget that says so. Absent: the tool or the caller. */
+  readonly budget: { readonly room: BudgetRoom; readonly window: number } | undefined;
 }
 
 /** What shaping needs of a tool. */
@@ -85,7 +102,7 @@ export function tooLong(tool: string, limit: string): ToolFailure {
 export function* shapeResult(result: UpstreamResult, limits: ResultLimits, parts: ShapeParts): Work<ToolResult> {
   const shaped = yield* shapeBody(result, limits, parts);
   // What a failure brings was shaped with the same notices already.
-  const own = result.overflow === undefined ? [] : (shaped.notices ?? []);
+  const own = result.failure === undefined ? (shaped.notices ?? []) : (shaped.notices ?? []).filter(isOfBudget);
   const notices = [...(result.notices ?? []), ...own];
   return withNotices(shaped, [...shapeNotices(notices, parts), ...parts.cleaner.notices()]);
 }
@@ -137,7 +154,8 @@ function* shapeLarge(
   if (mode === "error") return { ...EMPTY, failure: tooLong(tool, `${limits.limit} characters`) };
   const head = content.flatMap((part) => (part.type === "text" ? [part.text] : []))[0];
   const own = roomFor(head ?? "", { mode, room, question, ...limits });
-  return { ...EMPTY, ...(yield* shapeOverflow(head, overflow, { mode, room: own, question })) };
+  const options = { mode, room: own.characters, question };
+  return withBudget({ ...EMPTY, ...(yield* shapeOverflow(head, overflow, options)) }, own);
 }
 
 function* shapeJson(
@@ -149,13 +167,15 @@ function* shapeJson(
   const { text: json, value: clean } = cleanJson(value, parts.cleaner);
   const texts = others.flatMap((part) => (part.type === "text" ? [part.text] : []));
   const all = [json, ...texts].join("\n");
-  if (!isLonger(all, roomFor(all, limits))) {
+  const room = roomFor(all, limits);
+  if (!isLonger(all, room.characters)) {
     const rest = yield* bounded(others, limits, parts);
     return rest.failure === undefined ? { ...rest, structuredJson: json } : rest;
   }
   if (limits.mode === "summary" && others.length === 0) {
     const handle = parts.keep?.(KEPT_JSON, json).handle;
-    return summarized([], yield* summarizeJson(clean, json, summaryOptions(json, limits, handle)), handle);
+    const options = { limit: room.characters, question: limits.question, handle };
+    return withBudget(summarized([], yield* summarizeJson(clean, json, options), handle), room);
   }
   const mediaType = texts.length === 0 ? KEPT_JSON : undefined;
   return yield* bounded([{ type: "text", text: json }, ...others], limits, parts, mediaType);
@@ -170,9 +190,10 @@ function* shapeFailure(
 ): Work<ToolResult> {
   const { failure: _failure, ...rest } = result;
   const room = Math.min(limits.room, MAX_FAILURE_LENGTH);
+  const { budget } = limits;
   const shaped = yield* shapeResult(
     rest,
-    { limit: room, room, mode: "head", maxTokens: undefined, question: "" },
+    { limit: room, room, mode: "head", maxTokens: undefined, question: "", budget },
     parts,
   );
   const message = parts.cleaner.text(failure.message);
@@ -240,17 +261,40 @@ function* bounded(
   const texts = content.flatMap((part) => (part.type === "text" ? [part.text] : []));
   const whole = texts.join("\n");
   const room = roomFor(whole, limits);
-  if (!isLonger(whole, room)) return { ...EMPTY, content };
-  if (limits.mode === "error") {
-    const limit = room < limits.room ? `about ${limits.maxTokens ?? 0} tokens` : `${limits.limit} characters`;
-    return { ...EMPTY, failure: tooLong(tool, limit) };
-  }
+  if (!isLonger(whole, room.characters)) return { ...EMPTY, content };
+  if (limits.mode === "error") return { ...EMPTY, failure: tooLongFor(room, limits, tool) };
   const handle = keep?.(mediaType ?? mediaTypeOf(whole), whole).handle;
   if (limits.mode === "summary") {
-    const summary = yield* summarizeText(whole, summaryOptions(whole, limits, handle));
-    return summary === undefined ? { ...EMPTY, content } : summarized(content, summary, handle);
+    const options = { limit: room.characters, question: limits.question, handle };
+    const summary = yield* summarizeText(whole, options);
+    return summary === undefined ? { ...EMPTY, content } : withBudget(summarized(content, summary, handle), room);
   }
-  return shortened(content, shorten(whole, room, limits.mode, { handle }), limits.mode, handle);
+  const cut = shorten(whole, room.characters, limits.mode, { handle });
+  return withBudget(shortened(content, cut, limits.mode, handle), room);
+}
+
+function tooLongFor({ characters, budget }: Room, limits: ResultLimits, tool: string): ToolFailure {
+  if (budget !== undefined) return tooLongForBudget(tool, budget.room, budget.window);
+  return tooLong(
+    tool,
+    characters < limits.room ? `about ${limits.maxTokens ?? 0} tokens` : `${limits.limit} characters`,
+  );
+}
+
+/** The failure of a result that is longer than its budget. */
+export function tooLongForBudget(tool: string, { characters, by }: BudgetRoom, window: number): ToolFailure {
+  const message = `${tool}: the result is longer than ${characters} characters (${wordsOf(by, window)}); ask for less`;
+  return { ...tooLong(tool, ""), message };
+}
+
+/** The result with what there is to say of a budget that shortened it. */
+function withBudget(result: ToolResult, { budget }: Room): ToolResult {
+  if (budget === undefined || result.truncation === undefined) return result;
+  return withNotices(result, [...(result.notices ?? []), budgetNotice(budget.room, budget.window)]);
+}
+
+function isOfBudget({ reason }: ResultNotice): boolean {
+  return reason === "RESULT_BUDGET" || reason === "TURN_BUDGET";
 }
 
 function shortened(
@@ -271,13 +315,13 @@ function summarized(content: readonly ContentPart[], summary: Summary, handle: s
   return shortened(content.length === 0 ? [{ type: "text", text: "" }] : content, summary, "summary", handle);
 }
 
-function summaryOptions(text: string, limits: ResultLimits, handle: string | undefined): SummaryOptions {
-  return { limit: roomFor(text, limits), question: limits.question, handle };
-}
-
-/** How many code points of a text there is room for. */
-function roomFor(text: string, { room, maxTokens }: ResultLimits): number {
-  return maxTokens === undefined ? room : Math.min(room, charactersOfTokens(maxTokens, text));
+function roomFor(text: string, { room, maxTokens, budget }: ResultLimits): Room {
+  const declared = maxTokens === undefined ? room : Math.min(room, charactersOfTokens(maxTokens, text));
+  const own = budget?.room(text);
+  if (budget === undefined || own === undefined || own.characters >= declared) {
+    return { characters: declared, budget: undefined };
+  }
+  return { characters: own.characters, budget: { room: own, window: budget.window } };
 }
 
 /** The parts with this text in place of the first one, and no other. */

@@ -31,6 +31,8 @@ export interface CallRequestFacts {
   readonly continuation: Continuation | undefined;
   /** Caller's limit for text, in code points. */
   readonly maxLength: number | undefined;
+  /** Tokens that the caller's model can take. */
+  readonly modelWindow: number | undefined;
   /** What the caller wants to know. */
   readonly question: string | undefined;
   /** Caller's limit for the whole call, besides the RPC deadline. */
@@ -66,14 +68,7 @@ const MIN_HEARTBEAT_MS = 100;
  */
 export function decodeInvocation(invocation: Invocation | undefined): CallRequestFacts {
   if (invocation === undefined) throw requestInvalid("invocation", "MISSING", "must say what to call, got nothing");
-  const { maxLength, context } = invocation;
-  if (maxLength === 0) {
-    throw requestInvalid(
-      "invocation.max_length",
-      "OUT_OF_RANGE",
-      "must be at least 1, got 0; leave it out for no limit",
-    );
-  }
+  const { context } = invocation;
   return {
     name: requiredName("invocation.name", invocation.name),
     arguments: decodeArguments(invocation.arguments),
@@ -82,7 +77,8 @@ export function decodeInvocation(invocation: Invocation | undefined): CallReques
     explain: invocation.explain,
     acceptsInput: invocation.acceptsInput,
     continuation: invocation.continuation === undefined ? undefined : decodeContinuation(invocation.continuation),
-    maxLength,
+    maxLength: atLeastOne("invocation.max_length", invocation.maxLength, "no limit"),
+    modelWindow: atLeastOne("invocation.model_window", invocation.modelWindow, "the gateway's"),
     question: optionalText("invocation.question", invocation.question, MAX_QUESTION_LENGTH),
     timeoutMs: durationMs("invocation.timeout", invocation.timeout, TIMEOUT),
     contractDigest: optionalText("invocation.contract_digest", invocation.contractDigest, MAX_CONTEXT_LENGTH),
@@ -92,6 +88,12 @@ export function decodeInvocation(invocation: Invocation | undefined): CallReques
     toolCallId: contextText("tool_call_id", context?.toolCallId),
     attributes: decodeAttributes(context),
   };
+}
+
+/** `absent`: what leaving it out means. */
+function atLeastOne(field: string, value: number | undefined, absent: string): number | undefined {
+  if (value !== 0) return value;
+  throw requestInvalid(field, "OUT_OF_RANGE", `must be at least 1, got 0; leave it out for ${absent}`);
 }
 
 /**

@@ -90,6 +90,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "tools.settle": ["250ms", "tools.settleMs", 250],
   "tools.poll": ["always", "tools.poll", "always"],
   "tools.poll_interval": ["2s", "tools.pollIntervalMs", 2_000],
+  "results.model_window": ["200000", "results.modelWindow", 200_000],
   "results.keep": ["true", "results.keep", true],
   "results.ttl": ["2h", "results.ttlMs", 7_200_000],
   "results.principal_bytes": ["1MiB", "results.principalBytes", 1_048_576],

@@ -105,6 +105,7 @@ function toolFiles(): Readonly<Record<string, string>> {
     "tools/worded.yaml": tool("worded", {
       result: { data_field: "data", template: `key AKIA${"ABCD".repeat(4)} of card {flag}000` },
     }),
+    "tools/wordy.yaml": tool("wordy", { result: { template: `{message} ${"word ".repeat(1_900)}` } }),
     "tools/silent.yaml": tool("silent", { endpoint: at("silent") }),
     "tools/patient.yaml": tool("patient", { endpoint: at("silent"), timeout: { read: "1h", total: "1h" } }),
     "tools/busy.yaml": tool("busy", { endpoint: at("silent"), timeout: { connect: "300ms", read: "1s" } }),
@@ -741,6 +742,14 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       return keyed(client, "json", "k0").then((response) => response.stats?.replayed, reasonOf);
     },
     seen: ["CALL_ALREADY_MADE", true],
+  },
+  "results.model_window": {
+    values: [1_000, 200_000],
+    async see({ client }) {
+      const { result } = await client.call("wordy");
+      return (result?.notices ?? []).map(({ reason }) => reason);
+    },
+    seen: [["RESULT_BUDGET"], []],
   },
   "results.keep": {
     values: [false, true],

@@ -41,7 +41,7 @@ test("of binary parts that are too large together the largest become links to wh
   const shape = async (own: KeepResult | undefined): Promise<ToolEvent | undefined> => {
     const shaper = createResultShaper({ tool: "t", rules: makeRules(), redactor });
     let last: ToolEvent | undefined;
-    for await (const event of shaper.shape(source(resultEvent({ content })), makeCall(), own)) last = event;
+    for await (const event of shaper.shape(source(resultEvent({ content })), makeCall(), { keep: own })) last = event;
     return last;
   };
   expect(await shape(keep)).toMatchObject({

@@ -113,6 +113,7 @@ test.each([
   ["invocation.name", { name: "" }, "MISSING"],
   ["invocation.name", { name: "x".repeat(130) }, "TOO_LONG"],
   ["invocation.max_length", { maxLength: 0 }, "OUT_OF_RANGE"],
+  ["invocation.model_window", { modelWindow: 0 }, "OUT_OF_RANGE"],
   ["invocation.question", { question: "x".repeat(4_001) }, "TOO_LONG"],
   ["invocation.timeout", { timeout: { seconds: 0n, nanos: 0 } }, "OUT_OF_RANGE"],
   ["invocation.timeout", { timeout: { seconds: -1n, nanos: 0 } }, "OUT_OF_RANGE"],
@@ -139,6 +140,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
     validateOnly: true,
     explain: true,
     maxLength: 5,
+    modelWindow: 8_000,
     question: "why?",
     timeout: { seconds: 2n, nanos: 500_000_000 },
     contractDigest: "d",
@@ -149,6 +151,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
     validateOnly: true,
     explain: true,
     maxLength: 5,
+    modelWindow: 8_000,
     question: "why?",
     timeoutMs: 2500,
     contractDigest: "d",
@@ -160,6 +163,7 @@ test("everything else of an invocation is carried over, and what is empty is abs
   });
   expect(decode({})).toMatchObject({
     maxLength: undefined,
+    modelWindow: undefined,
     question: undefined,
     timeoutMs: undefined,
     sessionId: undefined,

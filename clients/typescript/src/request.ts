@@ -26,6 +26,8 @@ export type ToolArguments = string | { readonly [name: string]: JsonInput };
 export interface InvokeOptions extends RequestOptions {
   /** Shorten each text part to this many characters; can only lower the tool's own limit. */
   readonly maxLength?: number | undefined;
+  /** Tokens that the model can take which reads the result: bounds this one, and all of one turn (`context.turnId`). */
+  readonly modelWindow?: number | undefined;
   /** What is to be known: steers what is kept of a result that is too long. Default: what the arguments say. */
   readonly question?: string | undefined;
   /** Check the call but do not reach the upstream. */
@@ -124,6 +126,7 @@ export function invocation(
     requestId: options.requestId ?? "",
     contractDigest: options.contractDigest ?? "",
     ...(options.maxLength === undefined ? {} : { maxLength: options.maxLength }),
+    ...(options.modelWindow === undefined ? {} : { modelWindow: options.modelWindow }),
     ...(Number.isFinite(timeoutMs) ? { timeout: durationFromMs(timeoutMs) } : {}),
     ...(options.continuation === undefined ? {} : { continuation: continuationOf(options.continuation) }),
     ...(options.context === undefined ? {} : { context: contextOf(options.context) }),
