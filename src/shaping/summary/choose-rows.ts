@@ -26,7 +26,7 @@ export function* rankRows(table: Table, facts: readonly ColumnFacts[], question:
   }
   scores[0] = (scores[0] ?? 0) + 3;
   scores[table.rows - 1] = (scores[table.rows - 1] ?? 0) + 2.5;
-  const { relevance, columnHits } = yield* relevant(table, question);
+  const { relevance, columnHits } = yield* relevant(table.rows, facts, question);
   let asked = 0;
   const ranked: number[] = [];
   for (const [row, score] of scores.entries()) {
@@ -45,54 +45,61 @@ interface Asked {
 }
 
 /** Words that stand in few rows count most, twice where they are a whole cell; words of half of the rows tell nothing. */
-function* relevant(table: Table, { terms }: Question): Work<Asked> {
-  const relevance = new Float64Array(table.rows);
+function* relevant(rows: number, facts: readonly ColumnFacts[], { terms }: Question): Work<Asked> {
+  const relevance = new Float64Array(rows);
   const columnHits = new Map<string, number>();
   if (terms.length === 0) return { relevance, columnHits };
-  const indexes: NamedIndex[] = [];
-  for (const { name, cells } of table.columns) {
-    indexes.push({ name, index: new TextIndex(cells.map(plainCell)) });
+  const indexes: ColumnIndex[] = [];
+  for (const { column, groups } of facts) {
+    const texts = groups.firsts.map((row) => plainCell(column.cells[row]));
+    indexes.push({ name: column.name, groups: groups.of, index: new TextIndex(texts) });
     yield;
   }
-  const most = Math.log(1 + table.rows);
+  const most = Math.log(1 + rows);
   for (const term of terms) {
-    const matches = new Float64Array(table.rows);
-    const count = yield* matchRows(term, { indexes, matches, columnHits });
-    if (count === 0 || count > table.rows * 0.5) continue;
-    const idf = Math.log(1 + table.rows / count) / most;
-    for (let row = 0; row < table.rows; row++)
+    const matches = new Float64Array(rows);
+    yield* matchRows(term, { indexes, matches, columnHits });
+    const count = matches.reduce((sum, match) => sum + (match > 0 ? 1 : 0), 0);
+    if (count === 0 || count > rows * 0.5) continue;
+    const idf = Math.log(1 + rows / count) / most;
+    for (let row = 0; row < rows; row++)
       relevance[row] = (relevance[row] ?? 0) + (matches[row] ?? 0) * term.weight * idf;
   }
   return { relevance, columnHits };
 }
 
-interface NamedIndex {
+/** The different cells of a column, each once. */
+interface ColumnIndex {
   readonly name: string;
   readonly index: TextIndex;
+  /** By row: which of the cells it has; -1: none. */
+  readonly groups: Int32Array;
 }
 
 interface Matching {
-  readonly indexes: readonly NamedIndex[];
+  readonly indexes: readonly ColumnIndex[];
   /** By row: how well the best of its cells holds the term. */
   readonly matches: Float64Array;
   readonly columnHits: Map<string, number>;
 }
 
-/** Notes the rows and columns that hold a term; gives the number of rows. */
-function* matchRows(term: Term, { indexes, matches, columnHits }: Matching): Work<number> {
-  let count = 0;
-  for (const { name, index } of indexes) {
+/** Notes the rows and columns that hold a term. */
+function* matchRows(term: Term, { indexes, matches, columnHits }: Matching): Work<void> {
+  for (const { name, index, groups } of indexes) {
+    const byGroup = new Float64Array(index.size);
     let best = 0;
-    index.visit(term, (row, match) => {
-      const known = matches[row] ?? 0;
-      if (known === 0) count++;
-      if (match > known) matches[row] = match;
+    index.visit(term, (group, match) => {
+      byGroup[group] = match;
       if (match > best) best = match;
     });
-    if (best > 0) columnHits.set(name, Math.max(columnHits.get(name) ?? 0, best * term.weight));
+    if (best === 0) continue;
+    for (let row = 0; row < groups.length; row++) {
+      const match = byGroup[groups[row] ?? -1] ?? 0;
+      if (match > (matches[row] ?? 0)) matches[row] = match;
+    }
+    columnHits.set(name, Math.max(columnHits.get(name) ?? 0, best * term.weight));
     yield;
   }
-  return count;
 }
 
 function plainCell(cell: JsonValue | undefined): string {

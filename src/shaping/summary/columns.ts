@@ -1,4 +1,4 @@
-import { isJsonArray, type JsonValue } from "../../core/json.ts";
+import { isJsonArray, type JsonValue, stringifyJson } from "../../core/json.ts";
 import { excerpt, flatLine } from "./excerpt.ts";
 import { matchOf, type Question, wordParts } from "./question.ts";
 import { dullness, isScalar, scalarText, telling, valueText } from "./scalar-text.ts";
@@ -20,6 +20,7 @@ export interface ColumnFacts {
   readonly unique: boolean;
   /** The share of the rows that hold the most frequent value, from 0 to 1. */
   readonly usual: number;
+  readonly groups: Groups;
   /** Whether the question names it. */
   readonly named: boolean;
 }
@@ -54,7 +55,7 @@ interface FactsOptions {
 function factsOf(column: Column, index: number, { question, shown }: FactsOptions): ColumnFacts {
   const groups = groupsOf(column.cells);
   const { weight, named } = weightOf(column, index, question);
-  if (groups.size === 1 && groups.counts[0] === column.cells.length) {
+  if (groups.size === 1 && groups.counts[0] === column.cells.length && isOneValue(column.cells)) {
     return {
       column,
       constant: column.cells[0] ?? null,
@@ -64,6 +65,7 @@ function factsOf(column: Column, index: number, { question, shown }: FactsOption
       named,
       unique: false,
       usual: 1,
+      groups,
     };
   }
   const numbers = numericFacts(column, groups.size);
@@ -77,12 +79,21 @@ function factsOf(column: Column, index: number, { question, shown }: FactsOption
     named,
     unique,
     usual,
+    groups,
     ...(numbers ?? valueFacts(column, groups, shown)),
   };
 }
 
-/** Rows that hold the same in a column, by number of the group. */
-interface Groups {
+/** Whether cells that are told alike, such as two lists of three objects, are alike. */
+function isOneValue(cells: Column["cells"]): boolean {
+  const [first] = cells;
+  if (first === undefined || isScalar(first)) return true;
+  const text = stringifyJson(first);
+  return cells.every((cell) => cell !== undefined && stringifyJson(cell) === text);
+}
+
+/** Rows that are told the same in a column, by number of the group. */
+export interface Groups {
   readonly size: number;
   /** By group: how many rows it has. */
   readonly counts: readonly number[];

@@ -29,6 +29,12 @@ const LEAST_FIELDS = 3;
 /** Objects that hold more values are not looked for a second time. */
 const MOST_VALUES = 200;
 
+/** Fields of an object that tell it from most others. */
+const LOOKED_AT = 4;
+
+/** Objects that look alike and differ; further ones are not looked for a second time. */
+const MOST_ALIKE = 8;
+
 /** About how many values are taken apart; deeper ones stand as how many there are, but for those that are asked for. */
 const MAX_VALUES = 4_000;
 
@@ -71,11 +77,20 @@ function depthWithin(value: JsonValue, most: number): number {
   return Math.max(2, level.length === 0 ? depth : depth - 1);
 }
 
+/** An object that may stand once more. */
+interface Seen {
+  readonly object: JsonObject;
+  readonly path: readonly string[];
+  readonly node: BranchNode;
+  /** Its JSON text, once it was needed. */
+  text: string | undefined;
+}
+
 interface Scope extends NodeOptions {
   /** How much deeper values are taken apart. */
   readonly depth: number;
-  /** Objects of the item that the walk is in, by their JSON text. */
-  readonly seen: Map<string, { readonly path: readonly string[]; readonly node: BranchNode }>;
+  /** Objects of the item that the walk is in, by what they look like from outside. */
+  readonly seen: Map<string, Seen[]>;
   readonly path: readonly string[];
 }
 
@@ -92,13 +107,11 @@ function buildObject(object: JsonObject, scope: Scope): JsonNode {
   const names = Object.keys(object);
   const node: BranchNode = { type: "branch", entries: new Map(), aliases: [] };
   if (names.length >= LEAST_FIELDS && scope.path.length > 0 && isSmall(object)) {
-    const text = stringifyJson(object);
-    const first = scope.seen.get(text);
+    const first = seenBefore(object, node, scope);
     if (first !== undefined) {
       first.node.aliases.push(scope.path);
       return { type: "leaf", value: object, note: `same as ${first.path.join(".")}` };
     }
-    scope.seen.set(text, { path: scope.path, node });
   }
   for (const name of names) {
     const item = object[name];
@@ -106,6 +119,35 @@ function buildObject(object: JsonObject, scope: Scope): JsonNode {
       node.entries.set(name, build(item, { ...scope, depth: scope.depth - 1, path: [...scope.path, name] }));
   }
   return node;
+}
+
+/** The first object that is equal; `undefined`: there is none, and this one is kept. */
+function seenBefore(object: JsonObject, node: BranchNode, { seen, path }: Scope): Seen | undefined {
+  const look = lookOf(object);
+  const alike = seen.get(look);
+  if (alike === undefined) {
+    seen.set(look, [{ object, path, node, text: undefined }]);
+    return undefined;
+  }
+  const text = stringifyJson(object);
+  const first = alike.find((other) => (other.text ??= stringifyJson(other.object)) === text);
+  if (first === undefined && alike.length < MOST_ALIKE) alike.push({ object, path, node, text });
+  return first;
+}
+
+/** Equal for equal objects, and quick to tell: how many names, and what comes first in it. */
+function lookOf(object: JsonObject): string {
+  const names = Object.keys(object);
+  let look = String(names.length);
+  for (const name of names.slice(0, LOOKED_AT)) look += `,${name}:${firstOf(object[name])}`;
+  return look;
+}
+
+/** The first scalar in a value. */
+function firstOf(value: JsonValue | undefined): string {
+  let at = value;
+  while (at !== undefined && !isScalar(at)) at = isJsonArray(at) ? at[0] : Object.values(at)[0];
+  return String(at);
 }
 
 function buildList(list: readonly JsonValue[], { elsewhere, asks, depth }: Scope): JsonNode {
@@ -159,12 +201,12 @@ function beyond(value: JsonValue, { asks }: Scope): JsonNode {
   let left = MAX_ITEMS;
   const look = (part: JsonValue, path: string): void => {
     if (left <= 0 || isScalar(part)) return;
-    for (const [name, item] of Object.entries(part)) {
-      const label = isJsonArray(part) ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
-      if (isScalar(item) && asks(name, item)) {
-        left--;
-        entries.set(label, { type: "leaf", value: item });
-      } else look(item, label);
+    for (const [name, item] of isJsonArray(part) ? part.entries() : Object.entries(part)) {
+      const isAsked = isScalar(item) && asks(String(name), item);
+      if (isScalar(item) && !isAsked) continue;
+      const label = typeof name === "number" ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
+      if (!isAsked) look(item, label);
+      else if (--left >= 0) entries.set(label, { type: "leaf", value: item });
     }
   };
   look(value, "");

@@ -1,6 +1,7 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../core/json.ts";
 import { jsonTree } from "./json-tree.ts";
 import type { Question } from "./question.ts";
+import { isScalar } from "./scalar-text.ts";
 import { tableOfObjects } from "./table.ts";
 import { tableText } from "./table-text.ts";
 import type { Work } from "./work.ts";
@@ -20,6 +21,10 @@ const LEAST_SHARE = 0.08;
 
 /** Most tables of one value. */
 const MAX_TABLES = 4;
+
+/** About the length of a number. */
+const INTEGER = 4;
+const FRACTION = 8;
 
 interface FoundTable {
   readonly label: string;
@@ -66,19 +71,27 @@ export function* jsonText(value: JsonValue, budget: number, question: Question):
 /** About the length of the value's JSON text; long lists of objects, the outermost alone, go to `found`. */
 function measure(value: JsonValue, label: string, found: FoundTable[] | undefined): number {
   if (typeof value === "string") return value.length + 2;
+  if (typeof value === "number") return Number.isInteger(value) ? INTEGER : FRACTION;
   if (isJsonArray(value)) return measureList(value, label, found);
   if (!isJsonObject(value)) return String(value).length;
   let size = 2;
-  for (const name of Object.keys(value))
-    size += name.length + 4 + measure(value[name] ?? null, `${label}.${name}`, found);
+  for (const name of Object.keys(value)) {
+    const item = value[name] ?? null;
+    // Where nothing is looked for, or could be found, there is no need of a label.
+    const within = found === undefined || isScalar(item) ? "" : `${label}.${name}`;
+    size += name.length + 4 + measure(item, within, found);
+  }
   return size;
 }
 
 function measureList(list: readonly JsonValue[], label: string, found: FoundTable[] | undefined): number {
-  const rows = list.length >= LEAST_ROWS && found !== undefined ? list.filter(isJsonObject) : [];
-  const isTable = rows.length > 0 && rows.length === list.length;
+  const rows = found !== undefined && list.length >= LEAST_ROWS && list.every(isJsonObject) ? list : undefined;
+  const inner = rows === undefined ? found : undefined;
   let size = 2;
-  for (const [i, item] of list.entries()) size += 1 + measure(item, `${label}[${i}]`, isTable ? undefined : found);
-  if (isTable) found?.push({ label, rows: list as readonly JsonObject[], size });
+  for (const [i, item] of list.entries()) {
+    const within = inner === undefined || isScalar(item) ? "" : `${label}[${i}]`;
+    size += 1 + measure(item, within, inner);
+  }
+  if (rows !== undefined) found?.push({ label, rows, size });
   return size;
 }

@@ -1,8 +1,9 @@
 import type { JsonValue } from "../../core/json.ts";
 import { type Elsewhere, type JsonNode, jsonNode } from "./json-nodes.ts";
+import { type Above, askedFor, createAsks, keyOf, type NamedValue } from "./leaf-question.ts";
 import { type Outline, type OutlineLeaf, outline } from "./outline.ts";
-import { matchOf, type Question, wordParts } from "./question.ts";
-import { dullness, isScalar, type Scalar, scalarText, telling, valueText } from "./scalar-text.ts";
+import type { Question } from "./question.ts";
+import { dullness, isScalar, type Scalar, telling, valueText } from "./scalar-text.ts";
 import type { Work } from "./work.ts";
 
 /** Most leaves that are weighed. */
@@ -20,26 +21,20 @@ export interface TreeOptions {
   readonly elsewhere: Elsewhere;
 }
 
-interface Found {
-  readonly path: readonly string[];
-  readonly aliases: readonly string[];
-  readonly value: JsonValue;
-  readonly note: string | undefined;
-}
-
 /** The fields of a value that are worth most for their length, as nested names. */
 export function* jsonTree(value: JsonValue, options: TreeOptions): Work<JsonOutline> {
-  const found: Found[] = [];
+  const found: NamedValue[] = [];
   const { elsewhere } = options;
-  collect(jsonNode(value, { elsewhere, asks: createAsks(options.question) }), { path: [], aliases: [] }, found);
+  collect(
+    jsonNode(value, { elsewhere, asks: createAsks(options.question) }),
+    undefined,
+    { path: [], aliases: [] },
+    found,
+  );
   yield;
-  const weigh = createWeigh(found, options.question);
-  const scores: number[] = [];
-  for (const leaf of found) {
-    scores.push(weigh(leaf));
-    if (scores.length % 500 === 0) yield;
-  }
-  let made = outline(yield* outlineLeaves(found, scores, options), options.budget);
+  const scores = yield* weigh(found, options.question);
+  const few = foremost(found, scores, Math.max(FEWEST, Math.floor(options.budget / LEAST_COST)));
+  let made = outline(yield* outlineLeaves(few.found, few.scores, options), options.budget);
   for (let wider = WIDER; made.kept === found.length && wider <= WIDEST; wider *= WIDER) {
     yield;
     // All stand in it: what room is left is for longer texts.
@@ -51,22 +46,21 @@ export function* jsonTree(value: JsonValue, options: TreeOptions): Work<JsonOutl
   return { ...made, total: found.length };
 }
 
-/** Whether the most telling words of a question stand in a name or a value. */
-function createAsks({ terms }: Question): ((name: string, value: JsonValue) => boolean) | undefined {
-  if (terms.length === 0) return undefined;
-  const foremost = terms.slice(0, 6);
-  // Most texts hold none of the words, and this tells so without a copy in lower case.
-  const any = new RegExp(foremost.map(({ text }) => text.replace(/[^\p{L}\p{N}_]/gu, "\\$&")).join("|"), "i");
-  const stands = (text: string): boolean => {
-    if (!any.test(text)) return false;
-    const lower = text.toLowerCase();
-    return foremost.some((term) => matchOf(lower, term) === 1);
-  };
-  return (name, value) => stands(name) || (isScalar(value) && stands(scalarStart(value)));
+/** A leaf takes more than twice as many characters, so that those beyond could stand in no outline. */
+const LEAST_COST = 2;
+const FEWEST = 500;
+
+interface Weighed {
+  readonly found: readonly NamedValue[];
+  readonly scores: Float64Array;
 }
 
-function scalarStart(value: Scalar): string {
-  return typeof value === "string" ? value.slice(0, 500) : scalarText(value, 500);
+/** The `most` leaves with the highest scores, in their order. */
+function foremost(found: readonly NamedValue[], scores: Float64Array, most: number): Weighed {
+  if (found.length <= most) return { found, scores };
+  const least = scores.toSorted()[found.length - most] ?? 0;
+  const kept = found.flatMap((_, i) => ((scores[i] ?? 0) >= least ? [i] : []));
+  return { found: kept.flatMap((i) => found[i] ?? []), scores: Float64Array.from(kept, (i) => scores[i] ?? 0) };
 }
 
 /** How much wider leaves become at a time where all have room, and at most. */
@@ -78,7 +72,7 @@ interface LeafOptions extends TreeOptions {
   readonly wider?: number;
 }
 
-function* outlineLeaves(found: readonly Found[], scores: readonly number[], options: LeafOptions): Work<OutlineLeaf[]> {
+function* outlineLeaves(found: readonly NamedValue[], scores: Float64Array, options: LeafOptions): Work<OutlineLeaf[]> {
   const leaves: OutlineLeaf[] = [];
   for (const [i, leaf] of found.entries()) {
     leaves.push(outlineLeaf(leaf, scores[i] ?? 0, options));
@@ -87,82 +81,47 @@ function* outlineLeaves(found: readonly Found[], scores: readonly number[], opti
   return leaves;
 }
 
-function outlineLeaf(leaf: Found, score: number, { budget, question, wider = 1 }: LeafOptions): OutlineLeaf {
+function outlineLeaf(leaf: NamedValue, score: number, { budget, question, wider = 1 }: LeafOptions): OutlineLeaf {
   const usual = Math.max(16, Math.min(score > 4 ? 240 : 90, Math.floor(budget / 4)));
   const width = Math.min(usual * wider, Math.max(usual, budget));
   const path = leaf.path.length === 0 ? ["value"] : leaf.path;
   return { path, score, text: leaf.note ?? valueText(leaf.value, width, question) };
 }
 
-function collect(node: JsonNode, at: { path: string[]; aliases: string[] }, found: Found[]): void {
+function collect(node: JsonNode, label: string | undefined, above: Above, found: NamedValue[]): void {
   if (found.length >= MAX_LEAVES) return;
+  const path = label === undefined ? above.path : [...above.path, label];
   if (node.type === "leaf") {
-    found.push({ ...at, value: node.value, note: node.note });
+    found.push({ path, above, value: node.value, note: node.note });
     return;
   }
-  const aliases = node.aliases.length === 0 ? at.aliases : [...at.aliases, ...node.aliases.flat()];
-  for (const [label, child] of node.entries) collect(child, { path: [...at.path, label], aliases }, found);
+  const here = {
+    path,
+    aliases: node.aliases.length === 0 ? above.aliases : [...above.aliases, ...node.aliases.flat()],
+  };
+  for (const [name, child] of node.entries) collect(child, name, here, found);
 }
 
-/** The worth of a leaf: shallow, telling, short and new; above all what the question names. */
-function createWeigh(found: readonly Found[], question: Question): (leaf: Found) => number {
-  const seen = new Map<string, number>();
-  const ask = createAsk(found, question);
-  return (leaf) => {
+/** The worth of each leaf: shallow, telling, short and new; above all what the question names. */
+function* weigh(found: readonly NamedValue[], question: Question): Work<Float64Array> {
+  const scores = yield* askedFor(found, question);
+  const seen = new Map<string, Set<Scalar>>();
+  const names = new Map<string, number>();
+  for (const [i, leaf] of found.entries()) {
+    if (i % 1_000 === 999) yield;
     const key = keyOf(leaf.path);
-    const depth = leaf.path.length - 1;
-    let score = 4 - 0.8 * depth;
-    score += telling(key);
-    score -= dullness(leaf.value);
-    for (const label of leaf.path) score -= Math.min(3, 0.4 * indexOf(label));
-    const again = `${key}\u0000${leaf.note ?? (isScalar(leaf.value) ? String(leaf.value) : "")}`;
-    const times = seen.get(again) ?? 0;
-    seen.set(again, times + 1);
-    if (times > 0) score -= 2.5;
-    return score + ask(leaf);
-  };
-}
-
-/** How much a question asks for a leaf: by its own name, by the names above it, by its value. */
-function createAsk(found: readonly Found[], { terms }: Question): (leaf: Found) => number {
-  if (terms.length === 0) return () => 0;
-  const known = new Map<string, string>();
-  const nameText = (names: readonly string[]): string => names.map((name) => wordsOf(name, known)).join(" ");
-  const texts = found.map((leaf) => ({ key: nameText([keyOf(leaf.path)]), value: valueLower(leaf) }));
-  const total = terms.reduce((sum, term) => sum + term.weight, 0);
-  const rarity = terms.map((term) => {
-    const hits = texts.reduce(
-      (sum, { key, value }) => sum + (matchOf(key, term) + matchOf(value, term) > 0 ? 1 : 0),
-      0,
-    );
-    return hits === 0 ? 0 : Math.log(1 + found.length / hits) / Math.log(1 + found.length);
-  });
-  return (leaf) => {
-    const key = nameText([keyOf(leaf.path)]);
-    const path = nameText([...leaf.path.slice(0, -1), ...leaf.aliases]);
-    const value = valueLower(leaf);
-    let sum = 0;
-    for (const [i, term] of terms.entries()) {
-      const named = matchOf(key, term) * 1.5 + matchOf(path, term) * 0.7;
-      sum += term.weight * (named + matchOf(value, term) * (1 + 2 * (rarity[i] ?? 0)));
-    }
-    return (sum / total) * 9;
-  };
-}
-
-function valueLower({ value, note }: Found): string {
-  return note === undefined && isScalar(value) ? scalarText(value, 2_000).toLowerCase() : "";
-}
-
-/** A name in lower case, as it is written and as words. */
-function wordsOf(name: string, known: Map<string, string>): string {
-  const words = known.get(name) ?? `${name} ${wordParts(name).join(" ")}`.toLowerCase();
-  known.set(name, words);
-  return words;
-}
-
-function keyOf(path: readonly string[]): string {
-  return path.findLast((label) => !label.startsWith("[")) ?? "";
+    const told = names.get(key) ?? telling(key);
+    names.set(key, told);
+    let score = 4 - 0.8 * (leaf.path.length - 1) + told - dullness(leaf.value);
+    for (const label of leaf.path) if (label.startsWith("[")) score -= Math.min(3, 0.4 * indexOf(label));
+    const again = seen.get(key) ?? new Set();
+    seen.set(key, again);
+    const said = leaf.note ?? (isScalar(leaf.value) ? leaf.value : "");
+    if (again.has(said)) score -= 2.5;
+    again.add(said);
+    scores[i] = (scores[i] ?? 0) + score;
+  }
+  return scores;
 }
 
 function indexOf(label: string): number {

@@ -36,7 +36,8 @@ const ROUNDS = 4;
  */
 export function outline(leaves: readonly OutlineLeaf[], budget: number): Outline {
   const homes = plant(leaves);
-  const order = leaves.map((_, i) => i).toSorted((a, b) => worth(leaves[b]) - worth(leaves[a]) || a - b);
+  const worths = Float64Array.from(leaves, worth);
+  const order = leaves.map((_, i) => i).toSorted((a, b) => (worths[b] ?? 0) - (worths[a] ?? 0) || a - b);
   let best: Outline = { text: "", kept: 0 };
   let estimate = budget;
   for (let round = 0; round < ROUNDS; round++) {
@@ -51,8 +52,7 @@ export function outline(leaves: readonly OutlineLeaf[], budget: number): Outline
   return best;
 }
 
-function worth(leaf: OutlineLeaf | undefined): number {
-  if (leaf === undefined) return 0;
+function worth(leaf: OutlineLeaf): number {
   return leaf.score > 0 ? leaf.score / Math.sqrt(costOf(leaf) + 12) : leaf.score;
 }
 

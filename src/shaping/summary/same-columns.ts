@@ -1,4 +1,4 @@
-import { cellText } from "./columns.ts";
+import { stringifyJson } from "../../core/json.ts";
 import type { Column } from "./table.ts";
 
 /** Columns without those that repeat others. */
@@ -46,5 +46,5 @@ export function withoutRepeated(columns: readonly Column[]): OwnColumns {
 }
 
 function printOf({ cells }: Column): string {
-  return cells.map((cell) => (cell === null ? "\u0004" : cellText(cell, 200))).join("\u0001");
+  return cells.map((cell) => (cell === undefined ? "" : stringifyJson(cell))).join("\u0001");
 }

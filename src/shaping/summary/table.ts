@@ -27,33 +27,31 @@ const MAX_COLUMNS = 400;
 /** Objects are taken apart down to this depth. */
 const MAX_DEPTH = 6;
 
+/** A name within rows: a column where it holds values, further names where it holds objects. */
+interface Place {
+  readonly path: readonly string[];
+  readonly within: Map<string, Place>;
+  cells: (JsonValue | undefined)[] | undefined;
+}
+
+/** Columns as they are found. */
+interface Growing {
+  readonly rows: number;
+  /** In the order in which they were found. */
+  readonly found: Place[];
+  ignored: boolean;
+}
+
 /** A table of objects; objects within become columns of their own. */
 export function* tableOfObjects(label: string, rows: readonly JsonObject[]): Work<Table> {
-  const columns = new Map<string, { path: readonly string[]; cells: (JsonValue | undefined)[] }>();
-  let ignored = 0;
-  const put = (row: number, path: readonly string[], value: JsonValue): void => {
-    const name = path.join(".");
-    let column = columns.get(name);
-    if (column === undefined) {
-      if (columns.size >= MAX_COLUMNS) {
-        ignored++;
-        return;
-      }
-      column = { path, cells: Array.from({ length: rows.length }) };
-      columns.set(name, column);
-    }
-    column.cells[row] = value;
-  };
+  const root: Place = { path: [], within: new Map(), cells: undefined };
+  const growing: Growing = { rows: rows.length, found: [], ignored: false };
   for (const [i, row] of rows.entries()) {
-    flatten(row, [], (path, value) => put(i, path, value));
+    fill(row, root, i, growing);
     if (i % 100 === 0) yield;
   }
-  return {
-    label,
-    rows: rows.length,
-    columns: [...columns].map(([name, column]) => ({ name, ...column })),
-    ignored: ignored > 0 ? 1 : 0,
-  };
+  const columns = growing.found.map(({ path, cells }) => ({ path, name: path.join("."), cells: cells ?? [] }));
+  return { label, rows: rows.length, columns, ignored: growing.ignored ? 1 : 0 };
 }
 
 /** A table of texts. Cells that are numbers count as numbers, and are shown as they are written. */
@@ -74,17 +72,27 @@ export function numberOf(cell: JsonValue | undefined): number | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-function flatten(
-  object: JsonObject,
-  path: readonly string[],
-  put: (path: readonly string[], value: JsonValue) => void,
-): void {
+/** Puts the values of a row into their columns. */
+function fill(object: JsonObject, { path, within }: Place, row: number, growing: Growing): void {
   for (const name of Object.keys(object)) {
     const value = object[name];
     if (value === undefined) continue;
-    const here = [...path, name];
-    if (!isScalar(value) && isJsonObject(value) && here.length < MAX_DEPTH && Object.keys(value).length > 0) {
-      flatten(value, here, put);
-    } else put(here, value);
+    let place = within.get(name);
+    if (place === undefined) {
+      place = { path: [...path, name], within: new Map(), cells: undefined };
+      within.set(name, place);
+    }
+    if (isTakenApart(value, place.path.length)) fill(value, place, row, growing);
+    else if (place.cells !== undefined) place.cells[row] = value;
+    else if (growing.found.length >= MAX_COLUMNS) growing.ignored = true;
+    else {
+      place.cells = Array.from({ length: growing.rows });
+      place.cells[row] = value;
+      growing.found.push(place);
+    }
   }
+}
+
+function isTakenApart(value: JsonValue, depth: number): value is JsonObject {
+  return !isScalar(value) && isJsonObject(value) && depth < MAX_DEPTH && Object.keys(value).length > 0;
 }
