@@ -67,20 +67,24 @@ export function* askedFor(found: readonly NamedValue[], { terms }: Question): Wo
   const scores = new Float64Array(found.length);
   if (terms.length === 0) return scores;
   const leaves = yield* matchLeaves(found, terms);
-  const most = Math.log(1 + found.length);
   const total = terms.reduce((sum, { weight }) => sum + weight, 0);
   for (const [t, { weight }] of terms.entries()) {
-    let count = 0;
-    for (const { key, value } of leaves) if ((key?.[t] ?? 0) + (value?.[t] ?? 0) > 0) count++;
-    const rarity = count === 0 ? 0 : Math.log(1 + found.length / count) / most;
-    for (const [i, { key, path, value }] of leaves.entries()) {
-      const named = (key?.[t] ?? 0) * IN_KEY + (path?.[t] ?? 0) * IN_PATH;
-      const score = named + (value?.[t] ?? 0) * (1 + RARE * rarity);
-      if (score > 0) scores[i] = (scores[i] ?? 0) + (MOST * weight * score) / total;
-    }
+    addTerm(scores, leaves, t, (MOST * weight) / total);
     yield;
   }
   return scores;
+}
+
+/** Adds what one term is worth to each value. */
+function addTerm(scores: Float64Array, leaves: readonly LeafMatches[], t: number, weight: number): void {
+  const at = (matches: Matches | undefined): number => matches?.[t] ?? 0;
+  let count = 0;
+  for (const { key, value } of leaves) if (at(key) + at(value) > 0) count++;
+  const rarity = count === 0 ? 0 : Math.log(1 + leaves.length / count) / Math.log(1 + leaves.length);
+  for (const [i, { key, path, value }] of leaves.entries()) {
+    const score = at(key) * IN_KEY + at(path) * IN_PATH + at(value) * (1 + RARE * rarity);
+    if (score > 0) scores[i] = (scores[i] ?? 0) + weight * score;
+  }
 }
 
 function* matchLeaves(found: readonly NamedValue[], terms: readonly Term[]): Work<LeafMatches[]> {

@@ -162,3 +162,17 @@ test("cells of a row that repeat the one above are told by a sign, and equal row
   expect(lines.at(-1)).toContain(`${shown} of 120 rows`);
   expect(lines.slice(start).join("\n")).toMatch(/^\d+(?:,\d+)+\t/m);
 });
+
+test("lists of the same length that hold something else are not told as the same in every row", () => {
+  const rows = Array.from({ length: 30 }, (_, i) => ({
+    id: i,
+    parts: [{ name: `part ${i}`, size: i * 3 }],
+    left: { a: 1, b: [{ x: i }], c: "same" },
+    right: { a: 1, b: [{ x: -1 - i }], c: "same" },
+    fixed: [{ kind: "box" }],
+  }));
+  const summary = summaryOf(JSON.stringify(rows), 900);
+  expect(summary).not.toMatch(/part 0|same as/);
+  expect(summary).toContain("parts: [1 items] ×30");
+  expect(summary).toContain("fixed[0].kind: box");
+});
