@@ -1,5 +1,7 @@
 import { defineConfig } from "vitest/config";
 
+const setupFiles = ["test/compile-cache.ts"];
+
 /** `expect.poll` gives up after one second unless told otherwise, which a busy machine may need for nothing at all. */
 const expect = { poll: { timeout: 30_000 } };
 
@@ -24,6 +26,7 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           expect,
+          setupFiles,
         },
       },
       {
@@ -34,6 +37,7 @@ export default defineConfig({
           testTimeout: 90_000,
           hookTimeout: 90_000,
           expect,
+          setupFiles,
         },
       },
       {

@@ -138,7 +138,7 @@ test("tool call works without any model, and its result keeps every digit [S1-29
   expect(ended.stdout).toBe(
     '{\n  "url": "/orders/SO20241001/status?include_history=false",\n  "id": 9007199254740993\n}\n',
   );
-  expect(ended.lingeredMs).toBeLessThan(1000);
+  expect(ended.lingeredMs).toBeLessThan(10_000);
 });
 
 test("tool call --explain prints the assembled URL, masked headers, the status and the normalised body [S2-87, K-D05]", async () => {

@@ -7,6 +7,6 @@ test("no bytes of HTTP/1, HTTP/2, gRPC or Connect end the gateway, hold up anoth
   timeout: 2 * START_TIMEOUT_MS,
 }, async () => {
   await using target = await openSocket();
-  await shortRun(target, { name: "socket", seconds: 3 });
+  await shortRun(target, { name: "socket", inputs: 100 });
   expect(target.outcomes.of("http2")).toBeGreaterThan(0);
 });

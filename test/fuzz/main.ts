@@ -28,8 +28,13 @@ async function run<Input>(opened: FuzzTarget<Input>): Promise<void> {
       fail(`kept input ${file}`, error);
     }
   }
+  const endMs = performance.now() + seconds * 1_000;
   console.log(`${name}: from seed ${seed} for ${seconds} s`);
-  const { iterations, failures, startBytes, peakBytes } = await fuzz(target, { name, seed, seconds });
+  const { iterations, failures, startBytes, peakBytes } = await fuzz(target, {
+    name,
+    seed,
+    goesOn: () => performance.now() < endMs,
+  });
   for (const failure of failures) fail(`seed ${failure.seed}, input kept in ${failure.file}`, failure.error);
   console.log(
     `${name}: ${iterations} inputs (${String(target.outcomes)}), ${failures.length} failures, ` +

@@ -17,7 +17,7 @@ export function heldClock(heldMs: number): HeldClock {
       return { [Symbol.dispose]: () => void held.delete(task) };
     },
     pass() {
-      for (const task of [...held]) {
+      for (const task of held) {
         held.delete(task);
         task();
       }

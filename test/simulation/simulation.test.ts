@@ -8,8 +8,8 @@ import { createWorldParts } from "./world.ts";
 const run = promisify(execFile);
 const SCRIPT = fileURLToPath(new URL("simulate.ts", import.meta.url));
 
-/** How long new seeds are tried. */
-const BUDGET_MS = 8_000;
+/** The same in every run: new ones are for `npm run simulate`. */
+const SEEDS = Array.from({ length: 100 }, (_, i) => 20_261_130 + i);
 /** Seeds that found a defect once. */
 const KEPT_SEEDS = [18, 96, 124, 2693, 902_311, 908_863];
 
@@ -27,15 +27,10 @@ test("calls, faults and departures in any order double no effect, lose no text, 
   timeout: 60_000,
 }, async () => {
   const parts = createWorldParts();
-  const first = Date.now() % 1_000_000_007;
-  const startedMs = performance.now();
-  let schedules = 0;
-  for (; performance.now() - startedMs < BUDGET_MS; schedules++) {
-    const { broken } = await runSchedule(first + schedules, parts);
-    expect(broken, again(first + schedules)).toEqual([]);
+  for (const seed of SEEDS) {
+    const { broken } = await runSchedule(seed, parts);
+    expect(broken, again(seed)).toEqual([]);
   }
-  console.log(`${schedules} schedules from seed ${first}`);
-  expect(schedules).toBeGreaterThan(0);
 });
 
 test("a reader of its output that has read enough ends it without a complaint", async () => {

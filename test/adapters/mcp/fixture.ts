@@ -156,6 +156,8 @@ export async function testFolder(): Promise<TestFolder> {
     fake: (options = {}, log = "log") => ({
       command: process.execPath,
       args: [FAKE, JSON.stringify(options), join(path, log)],
+      // It starts three times as fast from compiled code.
+      env: { NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "" },
       protocol: "legacy",
     }),
     lines,

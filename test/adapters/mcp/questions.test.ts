@@ -32,6 +32,7 @@ async function openAsking(revision: "2025-11-25" | "2026-07-28", readOnly = fals
     mcp: {
       command: process.execPath,
       args: [PROGRAM, revision, file],
+      env: { NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "" },
       protocol: revision === "2026-07-28" ? revision : "legacy",
     },
   };

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { getCompileCacheDir } from "node:module";
 import type { Duplex } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { FrameReader, type StartRequest, writeFrame } from "./frames.ts";
@@ -82,6 +83,8 @@ class LauncherProcess {
     this.#onEnd = onEnd;
     const env: Record<string, string | undefined> = {};
     for (const name of NEEDED_VARIABLES) env[name] = environment[name];
+    // Compiled code is kept where the gateway keeps its own; programs do not hear of it.
+    env["NODE_COMPILE_CACHE"] = getCompileCacheDir();
     // A session of its own: what a terminal or a shell sends to the gateway's group is not for it.
     this.#child = spawn(process.execPath, [ENTRY], {
       env,
