@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { createAdapters } from "../src/adapters/index.ts";
 import { GATEWAY_CONFIG_SCHEMA, GROUP_MEMBERS, SETTINGS } from "../src/config/gateway-config-schema.ts";
 import type { Setting } from "../src/config/setting.ts";
+import { TOOLSET_SETTINGS } from "../src/config/toolset-settings.ts";
 import { ERROR_CATALOGUE } from "../src/core/errors.ts";
 import { FAILURE_REASONS, NOTICE_REASONS } from "../src/core/failures.ts";
 import { type JsonObject, type JsonValue, stringifyJson } from "../src/core/json.ts";
@@ -102,8 +103,8 @@ function configurationPage(): string {
 # gateway.yaml
 
 What is not a tool stands in \`gateway.yaml\`, which \`toolgate serve --config\` reads at its start and again whenever the
-file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`limits.response_bytes\`), \`identity\`,
-\`denied_calls\`, \`rate_limit\` and \`log.level\` are in force soon after, for calls that begin then; every other key needs a new start, and the log line
+file changes, or at once on SIGHUP. What tools are made of (\`defaults\`, \`groups\`, \`toolsets\`, \`expose\`,
+\`limits.response_bytes\`), \`identity\`, \`denied_calls\`, \`rate_limit\` and \`log.level\` are in force soon after, for calls that begin then; every other key needs a new start, and the log line
 \`settings reloaded\` names those that wait for one. A file that is refused leaves everything as it was, and the log says
 what is wrong with it. Every key has a default, so the file may be empty or absent. A dot is a level of nesting:
 \`tools.settle\` is the key \`settle\` under \`tools\`.
@@ -120,6 +121,12 @@ its declaration. What a group says of a policy stands in for tools of the group 
 \`defaults\` and what is built in (the defaults below).
 
 ${table(["Key under `groups.NAME`", "Default", "Meaning"], settingRows(GROUP_MEMBERS))}
+
+## Toolsets
+
+\`toolsets\` maps names to sets of tools ([declarations.md](declarations.md#toolset)). They can change while the gateway runs.
+
+${table(["Key under `toolsets.NAME`", "Default", "Meaning"], settingRows(TOOLSET_SETTINGS))}
 `;
 }
 

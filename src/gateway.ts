@@ -124,10 +124,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const identity = await openIdentity(options, settings, { clock, audit: seen.audit });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const more = besideTools(identity, redactor, seen);
-  const means = { clock, logger, secrets, store, compose, steps, ...reader, ...more };
-  const tellsDenied = (): boolean => settings.tellsDenied;
-  const registry = createToolRegistry({ ...means, tools: config.tools, registrars: registrarsOf(config), tellsDenied });
+  const means = { clock, logger, secrets, store, compose, steps, ...reader, ...besideTools(identity, redactor, seen) };
+  const registry = createToolRegistry({ ...means, ...toolRules(config, settings), tools: config.tools });
   const kept = keepCalls(config, { clock, logger });
   const face = { registry, kept, clock, logger, results: results?.reader, authenticate: identity.authenticate };
   const about = { version: VERSION, startedAtMs: clock.now() };
@@ -168,11 +166,16 @@ function observed(config: GatewayConfig): Pick<ObservationOptions, "records" | "
   return { records, telemetry: config.telemetry, facts };
 }
 
-function registrarsOf({ registration }: GatewayConfig): {
-  readonly code: readonly string[];
-  readonly hosts: readonly string[];
-} {
-  return { code: registration.codeRoles, hosts: registration.hostRoles };
+/** Who may do what with tools, by the settings of the moment. */
+function toolRules(
+  { registration }: GatewayConfig,
+  live: LiveSettings,
+): Pick<RegistryDeps, "registrars" | "tellsDenied" | "toolsets"> {
+  return {
+    registrars: { code: registration.codeRoles, hosts: registration.hostRoles },
+    tellsDenied: () => live.tellsDenied,
+    toolsets: () => live.toolsets,
+  };
 }
 
 /** Closes what is there, each when the one before is closed. */

@@ -103,6 +103,7 @@ function addList(tool: Command, actions: Actions): void {
     .option("--state <state>", "only active, degraded, unavailable or disabled, repeatable", collect)
     .option("--kind <kind>", "only http, script, mcp, ..., repeatable", collect)
     .option("--label <key=value>", "only with this label, repeatable", collect)
+    .option("--toolset <name>", "only of this toolset, repeatable", collect)
     .action((options: ToolListOptions, command: Command) =>
       actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
         const { listTools } = await import("./commands/tool-list.ts");

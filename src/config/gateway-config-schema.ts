@@ -15,6 +15,7 @@ import { SERVER_SETTINGS } from "./server-settings.ts";
 import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
+import { EXPOSE, toolsetsSchema } from "./toolset-settings.ts";
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -217,6 +218,7 @@ export const SETTINGS = {
     standard: "refuse",
   },
   ...SERVER_SETTINGS,
+  expose: EXPOSE,
   denied_calls: {
     schema: {
       enum: ["not_found", "permission_denied"],
@@ -269,7 +271,6 @@ export type SettingKey = keyof typeof SETTINGS;
 
 /** Keys that a later version gives an effect. */
 const NOT_YET: Readonly<Record<string, string>> = {
-  toolsets: "Named sets of tools.",
   skills: "Named sets of tools with a prompt.",
   proxy: "How upstreams are reached.",
 };
@@ -340,7 +341,10 @@ function gatewaySchema(): JsonObject {
     },
     additionalProperties: false,
   };
-  return { ...rest, properties: { ...properties, tls: tlsSchema(), groups, ...notYet(NOT_YET) } };
+  return {
+    ...rest,
+    properties: { ...properties, tls: tlsSchema(), groups, toolsets: toolsetsSchema(), ...notYet(NOT_YET) },
+  };
 }
 
 type PolicyDefaults = { readonly [K in PolicyKey as `defaults.${K}`]: Setting };

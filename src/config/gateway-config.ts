@@ -9,6 +9,7 @@ import { jsonPointer } from "../core/json.ts";
 import type { ListenAddress } from "../core/listen-address.ts";
 import type { SecretSettings } from "../core/secrets.ts";
 import type { RateLimit } from "../core/step.ts";
+import type { Toolsets } from "../core/toolsets.ts";
 import { ACCESS_SETTINGS, type AccessKey } from "./access-settings.ts";
 import { createDocumentCheck } from "./document-check.ts";
 import { readEgressSettings } from "./egress-settings.ts";
@@ -26,7 +27,7 @@ import { ownObject } from "./own-values.ts";
 import { orderProblems, parseDocument } from "./parse-document.ts";
 import { type GroupKey, POLICY_SETTINGS, type PolicyKey } from "./policy-settings.ts";
 import { NO_REQUESTS, readRateLimit } from "./rate-limit.ts";
-import { readSettings, settingKeys } from "./read-settings.ts";
+import { namedSettings, readSettings, settingKeys } from "./read-settings.ts";
 import { type RecordSettings, readRecords } from "./record-settings.ts";
 import { type RegistrationRoles, readRegistrationRoles } from "./registration-roles.ts";
 import { type ResultDefaults, readResultDefaults, resultIssues } from "./result-settings.ts";
@@ -37,6 +38,7 @@ import type { Setting } from "./setting.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
 import { readTelemetry, type TelemetrySettings } from "./telemetry-settings.ts";
 import { readTls, type TlsSettings, tlsIssues } from "./tls-settings.ts";
+import { readToolsets, TOOLSET_SETTINGS, type ToolsetValues } from "./toolset-settings.ts";
 
 /** What `gateway.yaml` says, with defaults filled in. Durations in milliseconds, sizes in bytes. */
 export interface GatewayConfig {
@@ -81,6 +83,10 @@ export interface GatewayConfig {
   };
   /** Groups by name: what the file sets of each, by dotted key, durations in milliseconds. */
   readonly groups: ReadonlyMap<string, ReadonlyMap<PolicyKey | GroupKey | AccessKey, JsonValue>>;
+  /** Named sets of tools. */
+  readonly toolsets: Toolsets;
+  /** Whether only tools that are in a toolset are there for callers. Default false. */
+  readonly needsToolset: boolean;
   /** Where secrets come from besides the environment. Absent: nowhere else. */
   readonly secrets?: SecretSettings;
   /** Where connections may lead. Absent: everywhere. */
@@ -155,7 +161,7 @@ export interface GatewayConfig {
   /** What is told of calls to the systems that watch the gateway. */
   readonly telemetry: TelemetrySettings;
   readonly log: { readonly level: "debug" | "info" | "warn" | "error" | "silent" };
-  /** Every setting by dotted key, and every group under `groups.NAME`: what {@link changedSettings} compares. */
+  /** Every setting by dotted key, and every group and toolset under `groups.NAME` and `toolsets.NAME`: what {@link changedSettings} compares. */
   readonly settings: ReadonlyMap<string, JsonValue>;
   /** Where each value came from, by dotted key: `gateway.yaml:12` or `default`. */
   readonly origins: ReadonlyMap<string, string>;
@@ -185,6 +191,7 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const { value, issues } = createDocumentCheck(GATEWAY_CONFIG_SCHEMA)(document);
   if (issues.length > 0) return refused(document, issues);
   const settings = readAll(value, document, source.file);
+  const toolsets = readToolsets(settings.toolsets, settings.issues);
   const listen = parseListenAddress(textOf(settings.values.get("listen")), source.folder);
   if ("problem" in listen) settings.issues.push({ pointer: "/listen", message: `\`listen\`: ${listen.problem}` });
   const identity = readIdentity(settings.values, source.folder, settings.issues);
@@ -197,14 +204,16 @@ export function parseGatewayConfig(text: string | undefined, source: GatewayConf
   const config = build(settings, listen, source.folder);
   return {
     ok: true,
-    config: { ...config, ...(identity === undefined ? {} : { identity }), ...(egress === undefined ? {} : { egress }) },
+    config: {
+      ...config,
+      toolsets,
+      ...(identity === undefined ? {} : { identity }),
+      ...(egress === undefined ? {} : { egress }),
+    },
   };
 }
 
-/**
- * Dotted keys of what differs between two configurations, groups as `groups.NAME`. What the command line has set in both
- * differs in neither.
- */
+/** Dotted keys of what differs, groups and toolsets as `groups.NAME` and so on; what the command line has set does not. */
 export function changedSettings(before: GatewayConfig, after: GatewayConfig): readonly string[] {
   const keys = new Set([...before.settings.keys(), ...after.settings.keys()]);
   return [...keys].filter((key) => {
@@ -216,6 +225,7 @@ export function changedSettings(before: GatewayConfig, after: GatewayConfig): re
 interface Settings {
   readonly values: ReadonlyMap<string, JsonValue>;
   readonly groups: GatewayConfig["groups"];
+  readonly toolsets: ToolsetValues;
   readonly origins: Map<string, string>;
   readonly issues: ConfigIssue[];
 }
@@ -242,9 +252,15 @@ function readAll(checked: JsonObject, document: SourceDocument, file: string): S
     }
     return values;
   };
-  const names = Object.keys(ownObject(checked, "groups") ?? {});
-  const groups = new Map(names.map((name) => [name, read(GROUP_MEMBERS, ["groups", name], false)]));
-  return { values: read(SETTINGS, [], true), groups, origins, issues };
+  const readEach = <K extends string>(section: string, known: Readonly<Record<K, Setting>>) => {
+    const names = Object.keys(ownObject(checked, section) ?? {});
+    for (const name of names) {
+      origins.set(`${section}.${name}`, `${file}:${document.position(jsonPointer([section, name])).line}`);
+    }
+    return new Map(names.map((name) => [name, read(known, [section, name], false)]));
+  };
+  const named = { groups: readEach("groups", GROUP_MEMBERS), toolsets: readEach("toolsets", TOOLSET_SETTINGS) };
+  return { values: read(SETTINGS, [], true), ...named, origins, issues };
 }
 
 /** Whether a key belongs to a rate limit that nothing can complete; policies are completed tool by tool. */
@@ -258,8 +274,8 @@ function secretFiles(values: Settings["values"], folder: string): Pick<GatewayCo
   return { ...readTls(values, folder), ...readSecrets(values, folder) };
 }
 
-function build(settings: Settings, listen: ListenAddress, folder: string): GatewayConfig {
-  const { values, groups, origins } = settings;
+function build(settings: Settings, listen: ListenAddress, folder: string): Omit<GatewayConfig, "toolsets"> {
+  const { values, groups, toolsets, origins } = settings;
   const number = (key: SettingKey): number => Number(values.get(key));
   const text = (key: SettingKey): string => textOf(values.get(key));
   const texts = (key: SettingKey): string[] => {
@@ -297,6 +313,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     results: readResults(values),
     scripts: { shell: text("scripts.shell") === "allow" },
     servers: { starts: readServerStarts(values) },
+    needsToolset: text("expose") === "toolsets",
     tellsDenied: text("denied_calls") === "permission_denied",
     reflection: values.get("reflection") === true,
     cors: { allowedOrigins: texts("cors.allowed_origins") },
@@ -304,10 +321,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Gatew
     ...readWatching(values, folder),
     log: { level: logLevel(text("log.level")) },
     groups,
-    settings: new Map([
-      ...values,
-      ...[...groups].map(([name, group]) => [`groups.${name}`, Object.fromEntries(group)] as const),
-    ]),
+    settings: new Map([...values, ...namedSettings("groups", groups), ...namedSettings("toolsets", toolsets)]),
     origins,
   };
 }

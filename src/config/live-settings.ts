@@ -13,7 +13,7 @@ export interface DeclarationSettings {
   readonly defaults: GatewayConfig["defaults"]["timeout"] &
     GatewayConfig["defaults"]["result"] &
     Pick<GatewayConfig["defaults"], "pool" | "policies"> &
-    Pick<GatewayConfig, "groups" | "egress"> & { readonly maxResponseBytes: number };
+    Pick<GatewayConfig, "groups" | "toolsets" | "needsToolset" | "egress"> & { readonly maxResponseBytes: number };
   readonly origins: GatewayConfig["origins"];
 }
 
@@ -32,6 +32,11 @@ export class LiveSettings {
   /** The same object for as long as nothing is taken over. */
   get ofDeclarations(): DeclarationSettings {
     return this.#ofDeclarations;
+  }
+
+  /** Named sets of tools, and the lines of gateway.yaml by dotted key. */
+  get toolsets(): Pick<GatewayConfig, "toolsets" | "origins"> {
+    return this.#now;
   }
 
   /** Most calls of each caller in a time. */
@@ -57,20 +62,23 @@ export class LiveSettings {
   }
 }
 
-function declarationSettings({ defaults, limits, groups, egress, origins }: GatewayConfig): DeclarationSettings {
+function declarationSettings(config: GatewayConfig): DeclarationSettings {
+  const { defaults, limits, egress, origins, groups, toolsets, needsToolset } = config;
   const { timeout, result, pool, policies } = defaults;
   const { responseBytes: maxResponseBytes } = limits;
   const lists = egress === undefined ? {} : { egress };
-  return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, groups, ...lists }, origins };
+  const named = { groups, toolsets, needsToolset };
+  return { defaults: { ...timeout, ...result, maxResponseBytes, pool, policies, ...named, ...lists }, origins };
 }
 
 /** Whether a setting can change while the gateway runs: those that declarations are read with, rates and faults. */
 function isLive(key: string): boolean {
   return (
-    ["defaults.", "groups.", "faults.", "rate_limit.", "identity.", "egress.", "secrets."].some((prefix) =>
+    ["defaults.", "groups.", "toolsets.", "faults.", "rate_limit.", "identity.", "egress.", "secrets."].some((prefix) =>
       key.startsWith(prefix),
     ) ||
     key === "limits.response_bytes" ||
-    key === "denied_calls"
+    key === "denied_calls" ||
+    key === "expose"
   );
 }

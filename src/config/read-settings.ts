@@ -58,3 +58,11 @@ function rangeProblem(value: JsonValue | undefined, setting: Setting): string | 
   const word = (limit: number): string => (setting.quantity === "duration" ? formatDuration(limit) : `${limit} bytes`);
   return `expected ${word(min)} to ${word(max)}, got ${word(value)}`;
 }
+
+/** What a section says of each of its names, under `SECTION.NAME`. */
+export function namedSettings(
+  section: string,
+  parts: ReadonlyMap<string, ReadonlyMap<string, JsonValue>>,
+): (readonly [string, JsonValue])[] {
+  return [...parts].map(([name, values]) => [`${section}.${name}`, Object.fromEntries(values)] as const);
+}

@@ -6,15 +6,17 @@ export interface Access {
   readonly roles: readonly string[];
   /** Ids of principals; a `*` at the end stands for any rest. */
   readonly subjects: readonly string[];
+  /** Further rules, each of which has to let a caller through as well. Default: none. */
+  readonly also?: readonly Access[];
 }
 
 /** Whether a principal may see and call what has this rule: one answer for every way to it. No rule: everybody may. */
 export function isVisible(principal: Principal, access: Access | undefined): boolean {
   if (access === undefined) return true;
-  return (
+  const fits =
     access.roles.some((role) => role === ANY || principal.roles.includes(role)) ||
-    access.subjects.some((subject) => matchesSubject(subject, principal.id))
-  );
+    access.subjects.some((subject) => matchesSubject(subject, principal.id));
+  return fits && (access.also === undefined || access.also.every((rule) => isVisible(principal, rule)));
 }
 
 /** Stands for any caller among roles, and for any rest at the end of a subject. */
@@ -26,5 +28,7 @@ function matchesSubject(pattern: string, id: string): boolean {
 
 /** A text that is equal for equal rules only. */
 export function accessKey(access: Access | undefined): string {
-  return access === undefined ? "" : JSON.stringify([access.roles, access.subjects]);
+  if (access === undefined) return "";
+  const { roles, subjects, also = [] } = access;
+  return JSON.stringify([roles, subjects, ...also.map(accessKey)]);
 }

@@ -52,7 +52,9 @@ export function readCommon(document: SourceDocument, kind: ToolKind, options: Pa
   const result = grammar.standards.results(ownObject(keys, "result"), tool, defaults);
   const timeouts = grammar.standards.timeouts(ownObject(keys, "timeout"), tool, defaults);
   const policies = grammar.standards.policies(keys, defaults);
-  const parts = [{ issues }, found, { issues: resultIssues(result, tool) }, timeouts, policies];
+  const isServer = grammar.adapters.get(kind)?.offers === true;
+  const access = resolveAccess(keys, defaults, isServer ? {} : { tool: tool.name });
+  const parts = [{ issues }, found, { issues: resultIssues(result, tool) }, timeouts, policies, access];
   return {
     value,
     keys,
@@ -61,9 +63,9 @@ export function readCommon(document: SourceDocument, kind: ToolKind, options: Pa
     result,
     timeouts,
     policies,
-    access: resolveAccess(keys, defaults),
+    access,
     issues: parts.flatMap((part) => part.issues),
-    notes: [...found.notes, ...timeouts.notes, ...policies.notes],
+    notes: [...found.notes, ...timeouts.notes, ...policies.notes, ...access.notes],
   };
 }
 

@@ -1,6 +1,7 @@
 import { ACCESS_SETTINGS } from "../config/access-settings.ts";
 import { ownList, ownObject } from "../config/own-values.ts";
 import { policySchemas } from "../config/policy-settings.ts";
+import { TOOLSET_SCHEMA } from "../config/toolset-settings.ts";
 import { DURATION_SCHEMA } from "../core/durations.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { ownValue } from "../core/json.ts";
@@ -125,6 +126,7 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
     minLength: 1,
     description: "Group of gateway.yaml the tool is in: it shares the group's limits and takes over its policies.",
   },
+  toolset: TOOLSET_SCHEMA,
   allowed_roles: ACCESS_SETTINGS.allowed_roles.schema,
   allowed_subjects: ACCESS_SETTINGS.allowed_subjects.schema,
   timeout: {
@@ -149,8 +151,6 @@ const OF_TOOLS_ALONE: readonly string[] = ["hints", "params", "input_schema", "o
 const NOT_YET: Readonly<Record<string, string>> = {
   coerce: "Lossless repair of arguments of another type.",
   cache: "Answers kept for a time.",
-  toolsets: "Named sets the tool belongs to.",
-  toolset: "Named set the tool belongs to.",
   cases: "Verification cases.",
   requires_env: "Environment variables the tool needs.",
   tools: "The tools of a skill or toolset.",
@@ -225,14 +225,14 @@ function notYet(parts: SchemaParts): JsonObject {
 /** What may be said of one tool of a server. Its other time limits are those of the server's connection. */
 function overrideParts(parts: SchemaParts): Parameters<typeof serverKeys>[0] {
   const { timeout = {} } = COMMON;
-  const same = pick(COMMON, ["labels", "hints", "delivery", "group", "allowed_roles", "allowed_subjects"]);
+  const same = pick(COMMON, ["labels", "hints", "delivery", "group", "toolset", "allowed_roles", "allowed_subjects"]);
   const total = ownObject(propertiesOf(timeout), "total") ?? {};
   return {
     common: { ...same, timeout: { ...timeout, properties: { total } } },
     policies: Object.fromEntries(policySchemas()),
     steps: Object.fromEntries(parts.steps),
     result: parts.result,
-    notYet: pick(notYet(parts), ["coerce", "cache", "toolsets"]),
+    notYet: pick(notYet(parts), ["coerce", "cache"]),
   };
 }
 

@@ -6,6 +6,7 @@ import type { DeclarationProblem } from "../core/registry.ts";
 import type { ResultRules } from "../core/shaper.ts";
 import type { ToolPolicy } from "../core/step.ts";
 import type { DeclaredTool } from "../core/tool.ts";
+import type { Toolsets } from "../core/toolsets.ts";
 
 /** A declaration that is whole and right: everything a tool needs, parsed. */
 export interface Declaration {
@@ -19,6 +20,10 @@ export interface Declaration {
   readonly config: unknown;
   /** What of it runs a program of the gateway's machine. */
   readonly runsProgram?: string;
+  /** Toolsets it is in, in code-unit order. Absent: none. */
+  readonly toolsets?: readonly string[];
+  /** Whether callers can see and call it: not where only tools of toolsets are and it is in none. Default true. */
+  readonly exposed?: boolean;
   /** References of all secrets it can use. Absent: none. */
   readonly secretRefs?: readonly string[];
   readonly rules: ResultRules;
@@ -109,4 +114,7 @@ export interface DeclarationDefaults {
   readonly policies?: GatewayConfig["defaults"]["policies"];
   /** By name of the group and dotted key. */
   readonly groups?: GatewayConfig["groups"];
+  readonly toolsets?: Toolsets;
+  /** Whether a tool that is in none of them is not there for callers. */
+  readonly needsToolset?: boolean;
 }

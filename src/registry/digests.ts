@@ -35,10 +35,10 @@ export interface DigestParts {
 
 /** SHA-256 (hex) over all that has an effect: comments, layout and the order of keys have none. */
 export function declarationDigestOf(
-  declared: Pick<Declaration, "tool" | "contractDigest" | "rules" | "policy" | "stepConfigs">,
+  declared: Pick<Declaration, "tool" | "contractDigest" | "rules" | "policy" | "stepConfigs" | "toolsets" | "exposed">,
   { own, defaults, facts }: DigestParts,
 ): string {
-  const { tool, contractDigest, rules, policy, stepConfigs } = declared;
+  const { tool, contractDigest, rules, policy, stepConfigs, toolsets, exposed } = declared;
   const { title, kind, labels, delivery, enabled } = tool;
   const { maxResponseBytes, pool = {}, egress } = defaults;
   const text = canonicalJson({
@@ -48,6 +48,7 @@ export function declarationDigestOf(
     rules: { successField: null, dataField: null, ...declaredOnly(rules) },
     policy: { totalMs: policy.totalMs, timeouts: { ...policy.timeouts }, effectClass: policy.effectClass },
     ...(policy.access === undefined ? {} : { access: accessKey(policy.access) }),
+    ...(toolsets === undefined ? {} : { toolsets, exposed }),
     policies: facts,
     steps: Object.fromEntries(stepConfigs),
     maxResponseBytes,

@@ -1,4 +1,3 @@
-import { ACCESS_SETTINGS } from "../config/access-settings.ts";
 import { GROUP_SETTINGS, POLICY_SETTINGS } from "../config/policy-settings.ts";
 import type { Setting } from "../config/setting.ts";
 import type { SourceDocument } from "../config/source-document.ts";
@@ -67,6 +66,7 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
       const origin = declaredBy === undefined ? gatewayOrigin(defaultedBy, place) : declaredOrigin(declaredBy, place);
       return { key: `timeout.${key}`, value: formatDuration(ms), origin };
     }),
+    ...toolsetEntries(parts.access, place),
     ...accessEntries(parts.access, policies.group, place),
     ...(policies.group === undefined ? [] : [own("group", policies.group)]),
     ...[...policies.shared].map(([key, policy]): Explained => {
@@ -86,17 +86,29 @@ export function explainDeclaration(parts: ExplainParts, place: OriginParts): Exp
   ];
 }
 
-/** Who may see and call the tool, where anybody says. */
-function accessEntries({ level, values }: ResolvedAccess, group: string | undefined, place: OriginParts): Explained[] {
-  if (level === undefined) return [];
-  return [...values].map(([key, value]) => {
-    const resolved = { value, level };
-    return {
-      key,
-      value: policyText(ACCESS_SETTINGS, key, resolved),
-      origin: policyOrigin(key, resolved, group, place),
-    };
+/** The toolsets it is in: what each is for, with the line that says so. */
+function toolsetEntries({ placed: { toolsets = [], exposed } }: ResolvedAccess, place: OriginParts): Explained[] {
+  const entries = toolsets.map((name): Explained => {
+    const key = `toolsets.${name}`;
+    const known = place.defaults.toolsets?.named(name);
+    const origin = known === undefined ? declaredOrigin("toolset", place) : gatewayOrigin(key, place);
+    return { key, value: yamlText(known?.description ?? ""), origin };
   });
+  if (exposed !== false) return entries;
+  return [
+    { key: "expose", value: "toolsets: it is in none, so no caller sees it", origin: gatewayOrigin("expose", place) },
+  ];
+}
+
+/** Who may see and call the tool, where anybody says. */
+function accessEntries({ rules }: ResolvedAccess, group: string | undefined, place: OriginParts): Explained[] {
+  return rules.flatMap(({ level, toolset, values }) =>
+    [...values].map(([key, value]): Explained => {
+      const full = `toolsets.${toolset ?? ""}.${key}`;
+      if (level === "toolset") return { key: full, value: yamlText(value), origin: gatewayOrigin(full, place) };
+      return { key, value: yamlText(value), origin: policyOrigin(key, { value, level }, group, place) };
+    }),
+  );
 }
 
 /** Hints that are known, under their names in a declaration. */

@@ -2,6 +2,7 @@ import { ownObject } from "../config/own-values.ts";
 import { yamlText } from "../config/yaml-text.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../core/json.ts";
 import type { DeclaredTool } from "../core/tool.ts";
+import type { ResolvedAccess } from "./access.ts";
 import type { Declaration, RemoteTool } from "./declaration.ts";
 import { explainDeclaration, type OriginParts, originOf } from "./explain-declaration.ts";
 import type { Override } from "./server-parts.ts";
@@ -13,6 +14,7 @@ export interface RemoteParts {
   readonly remote: RemoteTool;
   readonly stepConfigs: Declaration["stepConfigs"];
   readonly settled: SettledOverride;
+  readonly access: ResolvedAccess;
   /** Those that concern it, the most specific last. */
   readonly overrides: readonly Override[];
 }
@@ -22,11 +24,11 @@ const OF_THE_SERVER = ["title", "description"];
 
 /** Every effective value of a server's tool: what the server says, what an override does, what the declaration does. */
 export function explainRemote(parts: RemoteParts, place: OriginParts): Declaration["explained"] {
-  const { tool, remote, stepConfigs, settled, overrides } = parts;
+  const { tool, remote, stepConfigs, settled, access, overrides } = parts;
   const layers = overrides.map(({ pointer }) => pointer).toReversed();
   const own = { ...place, layers, otherwise: `server ${remote.server}` };
   const both = { ...place, layers: [...layers, ""] };
-  const { timeouts, policies, access, result } = settled;
+  const { timeouts, policies, result } = settled;
   const values = explainDeclaration(
     { tool, timeouts, policies, access, stepConfigs, adapter: [], result: result.explain() },
     both,

@@ -34,6 +34,8 @@ export class LoadedDeclaration implements Declaration {
   readonly policy: Declaration["policy"];
   readonly stepConfigs: Declaration["stepConfigs"];
   readonly notes: Declaration["notes"];
+  readonly toolsets?: readonly string[];
+  readonly exposed?: boolean;
   readonly runsProgram?: string;
   readonly server: Declaration["server"];
   readonly secretRefs?: readonly string[];
@@ -50,6 +52,8 @@ export class LoadedDeclaration implements Declaration {
     this.policy = parts.policy;
     this.stepConfigs = parts.stepConfigs;
     this.notes = parts.notes;
+    if (parts.toolsets !== undefined) this.toolsets = parts.toolsets;
+    if (parts.exposed !== undefined) this.exposed = parts.exposed;
     if (parts.runsProgram !== undefined) this.runsProgram = parts.runsProgram;
     this.server = parts.server;
     if (parts.secretRefs !== undefined) this.secretRefs = parts.secretRefs;

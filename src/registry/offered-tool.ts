@@ -5,6 +5,7 @@ import { canonicalJson, isJsonObject, type JsonObject, type JsonValue, ownValue 
 import type { EffectClass } from "../core/step.ts";
 import { oneLine } from "../core/text.ts";
 import type { DeclaredTool, ToolHints } from "../core/tool.ts";
+import { resolveAccess } from "./access.ts";
 import type { AdaptedTool, Declaration, RemoteTool } from "./declaration.ts";
 import { readHints } from "./declared-tool.ts";
 import { contractDigestOf, declarationDigestOf } from "./digests.ts";
@@ -191,12 +192,14 @@ function declarationOf(
   parts: ServerParts,
 ): Declaration & { readonly remote: RemoteTool } {
   const { adapter, defaults, document, source, upstream, upstreamDigest } = parts;
-  const { timeouts, policies, access, result } = settled;
+  const { timeouts, policies, ownAccess, result } = settled;
+  const access = resolveAccess(settled.keys, defaults, { tool: tool.name, ofServer: !ownAccess });
   const { rules } = result;
   const effects = effectClass(tool, stepConfigs);
   const policy = { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream };
   const contractDigest = contractDigestOf(tool);
-  const declared = { source, tool, adapter, config: undefined, rules, policy, stepConfigs, contractDigest };
+  const placed = { policy, ...access.placed };
+  const declared = { source, tool, adapter, config: undefined, rules, ...placed, stepConfigs, contractDigest };
   const own: JsonObject = {
     upstreamDigest,
     offeredDigest: remote.offeredDigest,
@@ -210,7 +213,7 @@ function declarationOf(
     digest: declarationDigestOf(declared, { own, defaults, facts: policies.facts }),
     notes: [],
     get explained() {
-      return parts.explain((place) => explainRemote({ tool, remote, stepConfigs, settled, overrides }, place));
+      return parts.explain((place) => explainRemote({ tool, remote, stepConfigs, settled, access, overrides }, place));
     },
     remote,
   };

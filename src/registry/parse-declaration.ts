@@ -91,6 +91,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     tool,
     adapter,
     config,
+    ...access.placed,
     ...(runsProgram === undefined ? {} : { runsProgram }),
     ...(secretRefs.length === 0 ? {} : { secretRefs }),
     rules,

@@ -5,7 +5,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
 import type { Delivery } from "../core/tool.ts";
 import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
-import { type ResolvedAccess, resolveAccess } from "./access.ts";
+import { toolsetIssues } from "./access.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 import { resultIssues } from "./declaration-parts.ts";
 import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
@@ -25,7 +25,8 @@ export interface SettledOverride {
   readonly result: ParsedResultRules;
   readonly timeouts: ResolvedTimeouts;
   readonly policies: ResolvedPolicies;
-  readonly access: ResolvedAccess;
+  /** Whether an override says who may see and call the tool. */
+  readonly ownAccess: boolean;
   /** Pointers are into `keys`. */
   readonly issues: readonly ConfigIssue[];
   readonly notes: readonly ConfigIssue[];
@@ -58,17 +59,26 @@ export function settleOverrides(
     result,
     timeouts,
     policies,
-    access: resolveAccess(keys, defaults),
-    issues: [...resultIssues(result, { delivery }), ...timeouts.issues, ...policies.issues],
+    ownAccess: overrides.some(saysAccess),
+    issues: [
+      ...resultIssues(result, { delivery }),
+      ...timeouts.issues,
+      ...policies.issues,
+      ...toolsetIssues(keys, defaults),
+    ],
     notes: [...timeouts.notes, ...policies.notes],
   };
 }
 
 /** Roles and subjects are one rule: one that names its subjects must not be widened by roles that a wider one names. */
 function withoutAccess(under: JsonObject, over: JsonObject): JsonObject {
+  if (!saysAccess(over)) return under;
   const names = settingKeys(ACCESS_SETTINGS);
-  if (names.every((name) => ownValue(over, name) === undefined)) return under;
   return Object.fromEntries(Object.entries(under).filter(([key]) => !names.some((name) => name === key)));
+}
+
+function saysAccess(keys: JsonObject): boolean {
+  return settingKeys(ACCESS_SETTINGS).some((name) => ownValue(keys, name) !== undefined);
 }
 
 function merge(under: JsonObject, over: JsonObject, depth: number): JsonObject {

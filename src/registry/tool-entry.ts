@@ -48,7 +48,8 @@ export class ToolEntry implements ToolView {
 
   /** Whether List and Watch show it, and Get and calls find it. */
   get listed(): boolean {
-    return !this.isServer && this.claim.declaration.remote?.visible !== false;
+    const { remote, exposed } = this.claim.declaration;
+    return !this.isServer && remote?.visible !== false && exposed !== false;
   }
 
   get availability(): Availability {
@@ -136,7 +137,7 @@ class ClaimDefinition implements ToolDefinition {
   }
 
   get toolsets(): readonly string[] {
-    return NO_TOOLSETS;
+    return this.#claim.declaration.toolsets ?? NO_TOOLSETS;
   }
 
   get leaseExpireTimeMs(): number | undefined {

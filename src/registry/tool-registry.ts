@@ -31,6 +31,7 @@ import { serverIsNoTool, toolDenied, toolDisabled, toolNotFound } from "./regist
 import { RolesSeen } from "./roles-seen.ts";
 import type { ToolEntry } from "./tool-entry.ts";
 import { ToolTable } from "./tool-table.ts";
+import type { PlacedToolsets } from "./toolset-notes.ts";
 import { Upstreams } from "./upstreams.ts";
 import { seesChange, watchChanges } from "./watch-changes.ts";
 import { WatchedFolder } from "./watched-folder.ts";
@@ -60,6 +61,8 @@ export interface RegistryDeps {
   readonly builtIn?: () => readonly Declaration[];
   /** The pipeline's steps, for what they know of tools between calls. Default none. */
   readonly steps?: readonly StandingStep[];
+  /** The toolsets in force, and where they stand. Default none. */
+  readonly toolsets?: () => PlacedToolsets;
   /** Who may register what is more than a tool of a known host. Default: who may register at all. */
   readonly registrars?: RegistrarRoles;
   /** Whether who calls a tool that it may not see is told so, instead of that there is none. Default: it is not. */
@@ -107,7 +110,13 @@ class FolderAndApiRegistry implements Registry {
     const { clock, logger, parse, readAhead } = deps;
     this.#deps = deps;
     this.#upstreams = new Upstreams(deps);
-    this.#table = new ToolTable({ clock, logger, upstreams: this.#upstreams, steps: deps.steps ?? [] });
+    this.#table = new ToolTable({
+      clock,
+      logger,
+      upstreams: this.#upstreams,
+      steps: deps.steps ?? [],
+      toolsets: deps.toolsets,
+    });
     this.#registrations = new Registrations({ ...deps, table: this.#table });
     this.#source = new FolderSource({ clock, logger, parse, readAhead, table: this.#table });
     this.#folder = new WatchedFolder(deps.tools, { clock, logger, apply: (changes) => this.#source.apply(changes) });
@@ -209,6 +218,7 @@ class FolderAndApiRegistry implements Registry {
   }
 
   async #putBuiltIn(): Promise<void> {
+    this.#table.settingsChanged();
     const declarations = this.#deps.builtIn?.() ?? [];
     await this.#table.put(
       declarations.map((declaration) => ({ kind: "declared", source: declaration.source, declaration })),

@@ -13,6 +13,7 @@ import { ServedServers } from "./served-servers.ts";
 import type { Served } from "./server-tools.ts";
 import { Snapshot } from "./snapshot.ts";
 import { buildDefinition, type Claim, sameDefinition, ToolEntry } from "./tool-entry.ts";
+import { type PlacedToolsets, SETTINGS_SOURCE, toolsetNotes } from "./toolset-notes.ts";
 import type { Upstreams } from "./upstreams.ts";
 
 /** Times of a claim, in milliseconds since the epoch; where absent, the table's own clock says them. */
@@ -48,6 +49,8 @@ export interface ToolTableDeps {
   readonly logger: Logger;
   readonly upstreams: Upstreams;
   readonly steps: readonly StandingStep[];
+  /** The toolsets in force, for what there is to say of them. Default: none. */
+  readonly toolsets?: (() => PlacedToolsets) | undefined;
 }
 
 /** Everything the registry knows: who declares what, what serves, what is wrong, what changed when. */
@@ -58,6 +61,7 @@ export class ToolTable {
   readonly #clock: Clock;
   readonly #upstreams: Upstreams;
   readonly #steps: readonly StandingStep[];
+  readonly #toolsets: ToolTableDeps["toolsets"];
   readonly #claims = new Claims();
   readonly #aliases = new AliasTable();
   readonly #sources = new Map<string, SourceState>();
@@ -74,6 +78,7 @@ export class ToolTable {
     this.#clock = deps.clock;
     this.#upstreams = deps.upstreams;
     this.#steps = deps.steps;
+    this.#toolsets = deps.toolsets;
     this.servers = new ServedServers({
       ...deps,
       aliases: this.#aliases,
@@ -140,6 +145,11 @@ export class ToolTable {
     await this.servers.idle(before.keys());
     this.#flushAll();
     return touched.map(({ update, names }) => effectOf(update.source, names, before, this.#snapshot));
+  }
+
+  /** To be called when toolsets may be others. */
+  settingsChanged(): void {
+    this.#changed([{ source: SETTINGS_SOURCE }]);
   }
 
   #flushAll(): void {
@@ -277,6 +287,7 @@ export class ToolTable {
     for (const name of renamed) changes.set(name, this.#entryOf(name, before.named(name)));
     for (const [name, next] of staged) changes.set(name, this.#entryOf(name, next));
     this.#snapshot = before.withTools(changes);
+    if (added.length + removed.length > 0) this.settingsChanged();
     for (const [name, entry] of changes) {
       for (const step of this.#steps) step.settled?.(name, entry?.claim.declaration.policy);
       this.#record(name, before.named(name), entry);
@@ -311,6 +322,9 @@ export class ToolTable {
   }
 
   #problemsOf(source: string): readonly DeclarationProblem[] {
+    if (source === SETTINGS_SOURCE) {
+      return this.#toolsets === undefined ? [] : toolsetNotes(this.#toolsets(), this.#snapshot, this.servers);
+    }
     const ofServer = this.servers.problemsOf(source);
     if (ofServer !== undefined) return ofServer;
     const state = this.#sources.get(source);

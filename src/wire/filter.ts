@@ -5,6 +5,8 @@ import { requestInvalid } from "./request-error.ts";
 
 /** Most entries of each list of a filter. */
 const MAX_ENTRIES = 100;
+/** Longest name of a toolset. */
+const MAX_TOOLSET_LENGTH = 64;
 /** Longest glob; names have at most 129 characters. */
 const MAX_GLOB_LENGTH = 256;
 
@@ -21,23 +23,18 @@ export interface ToolSelection {
  * @throws GatewayError REQUEST_INVALID for too many or too long entries and for enum values that are unspecified or unknown.
  */
 export function toolSelection(filter: ToolFilter | undefined): ToolSelection {
-  const names = [...new Set(filter?.names ?? [])].toSorted();
+  const names = texts("filter.names", filter?.names ?? [], { what: "glob", most: MAX_GLOB_LENGTH });
+  const toolsets = texts("filter.toolsets", filter?.toolsets ?? [], { what: "name", most: MAX_TOOLSET_LENGTH });
   const labels = Object.entries(filter?.labels ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  refuseTooMany("filter.names", names.length);
   refuseTooMany("filter.labels", labels.length);
-  for (const name of names) {
-    if (name === "") throw requestInvalid("filter.names", "MISSING", "holds an empty glob; write `*` for any name");
-    if (name.length > MAX_GLOB_LENGTH) {
-      throw requestInvalid("filter.names", "TOO_LONG", `holds a glob of more than ${MAX_GLOB_LENGTH} characters`);
-    }
-  }
   const kinds = words("filter.kinds", filter?.kinds ?? [], KIND_NUMBERS);
   const states = words("filter.states", filter?.states ?? [], STATE_NUMBERS);
   return {
-    key: JSON.stringify([names, [...kinds].toSorted(), labels, [...states].toSorted()]),
+    key: JSON.stringify([names, [...kinds].toSorted(), labels, [...states].toSorted(), toolsets]),
     matches: ({ definition, availability }) =>
       (states.size === 0 ? availability.state !== "disabled" : states.has(availability.state)) &&
       (kinds.size === 0 || kinds.has(definition.kind)) &&
+      (toolsets.length === 0 || definition.toolsets.some((name) => toolsets.includes(name))) &&
       labels.every(([key, value]) => Object.hasOwn(definition.labels, key) && definition.labels[key] === value) &&
       (names.length === 0 || names.some((glob) => matchesGlob(glob, definition.name))),
   };
@@ -67,6 +64,21 @@ export function matchesGlob(glob: string, text: string): boolean {
   }
   while (glob[g] === "*") g++;
   return g === glob.length;
+}
+
+/** Each text once, in order. */
+function texts(
+  field: string,
+  given: readonly string[],
+  { what, most }: { readonly what: string; readonly most: number },
+): readonly string[] {
+  const distinct = [...new Set(given)].toSorted();
+  refuseTooMany(field, distinct.length);
+  for (const text of distinct) {
+    if (text === "") throw requestInvalid(field, "MISSING", `holds an empty ${what}; leave it out to have all tools`);
+    if (text.length > most) throw requestInvalid(field, "TOO_LONG", `holds a ${what} of more than ${most} characters`);
+  }
+  return distinct;
 }
 
 function refuseTooMany(field: string, count: number): void {

@@ -105,7 +105,7 @@ test("tool list sends its filters and shows disabled tools unless told otherwise
   const services: FakeServices = {
     gateway: {
       list: ({ filter }) => {
-        seen.push(filter?.names, filter?.kinds, filter?.states, filter?.labels);
+        seen.push(filter?.names, filter?.kinds, filter?.states, filter?.labels, filter?.toolsets);
         return {};
       },
     },
@@ -121,8 +121,10 @@ test("tool list sends its filters and shows disabled tools unless told otherwise
     "active",
     "--label",
     "team=a",
+    "--toolset",
+    "shop",
   ]);
-  expect(seen).toEqual([["order_*"], [ToolKind.HTTP], [ToolState.READY], { team: "a" }]);
+  expect(seen).toEqual([["order_*"], [ToolKind.HTTP], [ToolState.READY], { team: "a" }, ["shop"]]);
   expect(ran).toMatchObject({ code: 0, stdout: "", stderr: "No tool matches.\n" });
   seen.length = 0;
   const all = await run(services, ["tool", "list"]);

@@ -35,6 +35,8 @@ test("without a file, and with an empty one, the defaults stand", () => {
     state: { folder: "/srv/gate/state" },
     defaults: { timeout: {}, result: {}, pool: { idleMs: 4_000 }, policies: new Map() },
     groups: new Map(),
+    toolsets: expect.objectContaining({ size: 0 }),
+    needsToolset: false,
     registration: {
       privateAddresses: "loopback",
       scripts: false,
@@ -158,6 +160,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "identity.anonymous_roles": ["[guest]", "identity.anonymousRoles", ["guest"]],
   "defaults.allowed_roles": ["[admin]", "defaults.policies", new Map([["allowed_roles", ["admin"]]])],
   "defaults.allowed_subjects": ["['key:ci']", "defaults.policies", new Map([["allowed_subjects", ["key:ci"]]])],
+  expose: ["toolsets", "needsToolset", true],
   denied_calls: ["permission_denied", "tellsDenied", true],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "defaults.result.truncation": ["summary", "defaults.result.truncation", "summary"],
@@ -264,7 +267,8 @@ const BESIDE: Readonly<Record<string, string>> = {
 };
 
 /** Sections whose keys are in force at once; those of all others need a new start. */
-const LIVE = /^(?:defaults|rate_limit|faults|identity|egress|secrets)\.|^limits\.response_bytes$|^denied_calls$/;
+const LIVE =
+  /^(?:defaults|rate_limit|faults|identity|egress|secrets)\.|^limits\.response_bytes$|^denied_calls$|^expose$/;
 
 for (const [key, [yaml, path, value]] of Object.entries(EACH_KEY)) {
   test(`\`${key}\` has its effect and its origin, and is taken over at once or named as what needs a new start [S2-124]`, () => {
@@ -450,7 +454,7 @@ test("a certificate comes with its key, and not on a Unix socket", () => {
 });
 
 test("keys of later versions are refused as not supported yet, by name", () => {
-  for (const key of ["toolsets", "skills"]) {
+  for (const key of ["skills", "proxy"]) {
     expect(problems(`${key}: {a: 1}\n`)).toEqual([`1:1 \`${key}\` is not supported yet: remove it`]);
   }
 });

@@ -63,3 +63,37 @@ test("a group's rule stands in for its tools, the defaults' for all others, and 
   );
   await expect.poll(names, { timeout: 20_000 }).toEqual(["defaults", "open"]);
 });
+
+test("other toolsets are in force soon after, by every way to a tool, and select in List and Watch [S1-18, S2-55, S2-124]", async () => {
+  await using folder = await temporaryFolder();
+  const settings = (roles: readonly string[], tools: readonly string[]) => ({
+    toolsets: { mine: { description: "For tests", tools, allowed_roles: roles }, all: { includes: ["mine"] } },
+  });
+  await using gateway = await openGateway({
+    folder: folder.path,
+    files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two", { toolset: "all" }) },
+    settings: settings(["operator"], ["on?"]),
+  });
+  const { service } = gateway.client;
+  const names = async (...toolsets: string[]): Promise<readonly string[]> =>
+    (await service.list({ filter: { toolsets } })).tools.map(({ name }) => name);
+  expect(await found(gateway)).toEqual(SEEN);
+  expect(await Promise.all([names("mine"), names("all"), names("none"), names()])).toEqual([
+    ["one"],
+    ["one", "two"],
+    [],
+    ["one", "two"],
+  ]);
+  const watched: unknown[] = [];
+  for await (const { event } of service.watch({ filter: { toolsets: ["mine"] } })) {
+    watched.push(event.case === "upserted" ? event.value.name : event.case);
+    if (event.case === "synced") break;
+  }
+  expect(watched).toEqual(["one", "synced"]);
+  const changed = await gateway.reconfigure(settings(["others"], ["on?"]));
+  expect(changed).toMatchObject({ applied: ["toolsets.mine"], needRestart: [] });
+  await expect.poll(() => found(gateway), { timeout: 20_000 }).toEqual(HIDDEN);
+  await gateway.reconfigure(settings(["others"], ["tw*"]));
+  await expect.poll(() => found(gateway), { timeout: 20_000 }).toEqual(SEEN);
+  await expect.poll(() => names(), { timeout: 20_000 }).toEqual(["one"]);
+});

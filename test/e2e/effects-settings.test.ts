@@ -908,6 +908,15 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
     see: async (gateway) => (await namesOf(gateway)).length > 0,
     seen: [true, false],
   },
+  async expose(open) {
+    const gateway = await open({ files: { "tools/one.yaml": tool("one"), "tools/two.yaml": tool("two") } });
+    expect(await namesOf(gateway)).toEqual(["one", "two"]);
+    const toolsets = { some: { tools: ["two"] } };
+    const { applied } = await gateway.reconfigure({ expose: "toolsets", toolsets });
+    expect(applied.toSorted()).toEqual(["expose", "toolsets.some"]);
+    await expect.poll(() => namesOf(gateway), { timeout: 20_000 }).toEqual(["two"]);
+    expect(await gateway.client.call("one").catch(reasonOf)).toBe("TOOL_NOT_FOUND");
+  },
   async denied_calls(open) {
     const files = { "tools/hidden.yaml": tool("hidden", { allowed_roles: ["others"] }) };
     const gateway = await open({ files });

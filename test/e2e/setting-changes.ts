@@ -47,6 +47,7 @@ export const CHANGES: readonly Change[] = [
     after: { description: "修改后的描述 the description after" },
     seen: { description: "修改后的描述 the description after" },
   },
+  { key: "toolset", before: { toolset: "old" }, after: { toolset: ["new"] }, seen: { toolsets: ["new"] } },
   { key: "enabled", before: { enabled: true }, after: { enabled: false }, seen: { reason: "TOOL_DISABLED" } },
   { key: "labels", before: { labels: { a: "1" } }, after: { labels: { a: "2" } }, seen: { labels: { a: "2" } } },
   ...["read_only", "destructive", "idempotent", "open_world"].map((hint) => ({

@@ -51,8 +51,8 @@ async function view(key: string): Promise<Settings> {
     }),
     (error: unknown) => ({ reason: reasonOf(error), message: ConnectError.from(error).rawMessage }),
   );
-  const { title, description, labels, hints, delivery, outputSchemaJson: outputSchema } = tool ?? {};
-  return { title, description, labels, hints, delivery, outputSchema, ...upstream.last(key), ...outcome };
+  const { title, description, labels, toolsets, hints, delivery, outputSchemaJson: outputSchema } = tool ?? {};
+  return { title, description, labels, toolsets, hints, delivery, outputSchema, ...upstream.last(key), ...outcome };
 }
 
 async function viewAll(into: Map<string, Settings>): Promise<void> {

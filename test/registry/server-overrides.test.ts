@@ -427,7 +427,7 @@ test.each([
     "`default` has no effect, since `value` is always sent",
   ],
   ["tools: {overrides: {a: {group: nobody}}}", 'gateway.yaml has no group "nobody"'],
-  ["tools: {overrides: {a: {toolsets: [x]}}}", "not supported yet"],
+  ["tools: {overrides: {a: {toolsets: [x]}}}", 'did you mean "toolset"?'],
   ["params: [{name: q, type: string}]", "`params`"],
   ["trust_hints: maybe", "`trust_hints`"],
 ])("%s is refused, with its line and what is meant", async (text, message) => {

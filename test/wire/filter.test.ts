@@ -11,7 +11,10 @@ const order = {
   definition: toolDefinition({ name: "order_status", labels: { team: "shop" } }),
   availability: at("ready"),
 };
-const server = { definition: toolDefinition({ name: "github/search", kind: "mcp" }), availability: at("unavailable") };
+const server = {
+  definition: toolDefinition({ name: "github/search", kind: "mcp", toolsets: ["code", "all"] }),
+  availability: at("unavailable"),
+};
 const off = { definition: toolDefinition({ name: "off" }), availability: at("disabled") };
 
 type Refusal = [field: string, filter: MessageInitShape<typeof ToolFilterSchema>, reason: string];
@@ -40,6 +43,16 @@ test("states, kinds, labels and globs each select, and all of them must match [S
   expect(selected({ labels: { team: "other" } })).toEqual([]);
   expect(selected({ names: ["order_*", "nothing"] })).toEqual(["order_status"]);
   expect(selected({ names: ["*"], kinds: [ToolKind.HTTP], labels: { team: "shop" } })).toEqual(["order_status"]);
+});
+
+test("toolsets select, any of them, and one that does not exist has no tools [S1-18]", () => {
+  expect(selected({ toolsets: ["code"] })).toEqual(["github/search"]);
+  expect(selected({ toolsets: ["none", "all"] })).toEqual(["github/search"]);
+  expect(selected({ toolsets: ["none"] })).toEqual([]);
+  expect(selected({ toolsets: ["code"], names: ["order_*"] })).toEqual([]);
+  const key = (toolsets: string[]): string => toolSelection(create(ToolFilterSchema, { toolsets })).key;
+  expect(key(["a", "b"])).toBe(key(["b", "a", "a"]));
+  expect(key(["a"])).not.toBe(key(["b"]));
 });
 
 test("a label named like a member of every object is no label", () => {
@@ -72,6 +85,9 @@ test.each([
   ["filter.names", { names: Array.from({ length: 101 }, (_, i) => `n${i}`) }, "TOO_MANY"],
   ["filter.names", { names: ["x".repeat(300)] }, "TOO_LONG"],
   ["filter.names", { names: [""] }, "MISSING"],
+  ["filter.toolsets", { toolsets: Array.from({ length: 101 }, (_, i) => `n${i}`) }, "TOO_MANY"],
+  ["filter.toolsets", { toolsets: ["x".repeat(65)] }, "TOO_LONG"],
+  ["filter.toolsets", { toolsets: [""] }, "MISSING"],
   ["filter.labels", { labels: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`l${i}`, ""])) }, "TOO_MANY"],
 ] satisfies Refusal[])("%s is refused for a value it does not take", (field, filter, reason) => {
   const error = gatewayError(() => toolSelection(create(ToolFilterSchema, filter)));

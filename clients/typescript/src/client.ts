@@ -45,6 +45,8 @@ export interface ToolSelection {
   readonly states?: readonly ToolState[] | undefined;
   /** All must match. */
   readonly labels?: Readonly<Record<string, string>> | undefined;
+  /** Names of toolsets, any may match. */
+  readonly toolsets?: readonly string[] | undefined;
 }
 
 /** How to list tools. */
@@ -287,6 +289,7 @@ function effectIfLost(options: { readonly validateOnly?: boolean | undefined }):
   return options.validateOnly === true ? "none" : "unknown";
 }
 
-function filterOf({ names = [], kinds = [], states = [], labels = {} }: ToolSelection): ToolFilter {
-  return create(ToolFilterSchema, { names: [...names], kinds: [...kinds], states: [...states], labels: { ...labels } });
+function filterOf({ names, kinds, states, labels, toolsets }: ToolSelection): ToolFilter {
+  const lists = { names: [...(names ?? [])], kinds: [...(kinds ?? [])], states: [...(states ?? [])] };
+  return create(ToolFilterSchema, { ...lists, labels: { ...labels }, toolsets: [...(toolsets ?? [])] });
 }

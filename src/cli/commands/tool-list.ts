@@ -13,13 +13,15 @@ export interface ToolListOptions {
   readonly state?: readonly string[];
   readonly label?: readonly string[];
   readonly name?: readonly string[];
+  readonly toolset?: readonly string[];
 }
 
 /** Lists tools, disabled ones too, and what is wrong with declarations. */
 export async function listTools(options: ToolListOptions, context: CommandContext): Promise<ExitCode> {
-  const { name = [], kind = [], state = Object.keys(STATE_WORDS), label = [] } = options;
+  const { name = [], kind = [], state = Object.keys(STATE_WORDS), label = [], toolset = [] } = options;
   const selection = {
     names: name,
+    toolsets: toolset,
     kinds: kind.map((word) => wordValue("--kind", KIND_WORDS, word)),
     states: state.map((word) => wordValue("--state", STATE_WORDS, word)),
     labels: Object.fromEntries(label.map(labelPair)),
