@@ -13,7 +13,7 @@ export const REGISTRATION_ROLES = {
     "besides, to register what runs programs of this machine, which `registration.scripts` has to allow too.",
   ),
   "registration.host_roles": roles(
-    "besides, to register a tool that reaches a host (scheme, name and port) that no tool of the watched folder reaches.",
+    "besides, to register a tool that reaches a host (scheme, name and port) that no tool of the watched folder reaches, or gets its tokens there.",
   ),
 } as const satisfies Readonly<Record<string, Setting>>;
 

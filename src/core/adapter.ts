@@ -67,10 +67,14 @@ export type Configured<C> =
       readonly readOnly: boolean;
       /** Identity of what is reached, such as `http://127.0.0.1:7434`. */
       readonly upstream: string;
+      /** What is reached beside it, in the same form, such as what gives tokens. Absent: nothing. */
+      readonly alsoReaches?: readonly string[];
       /** What runs a program of the gateway's machine, such as `type: script`. Absent: nothing. */
       readonly runsProgram?: string;
       /** References of all secrets it can use. Absent: none. */
       readonly secretRefs?: readonly string[];
+      /** Variables of the gateway's environment that a program gets because it asks for them. Absent: none. */
+      readonly inheritedEnv?: readonly string[];
     }
   | { readonly ok: false; readonly issues: readonly ConfigIssue[] };
 

@@ -20,6 +20,10 @@ export interface Declaration {
   readonly config: unknown;
   /** What of it runs a program of the gateway's machine. */
   readonly runsProgram?: string;
+  /** Variables of the gateway's environment that its program asks for. Absent: none. */
+  readonly inheritedEnv?: readonly string[];
+  /** What it reaches beside `policy.upstream`, in the same form. Absent: nothing. */
+  readonly alsoReaches?: readonly string[];
   /** Toolsets it is in, in code-unit order. Absent: none. */
   readonly toolsets?: readonly string[];
   /** Whether callers can see and call it: not where only tools of toolsets are and it is in none. Default true. */

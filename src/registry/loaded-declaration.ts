@@ -34,6 +34,8 @@ export class LoadedDeclaration implements Declaration {
   readonly policy: Declaration["policy"];
   readonly stepConfigs: Declaration["stepConfigs"];
   readonly notes: Declaration["notes"];
+  readonly inheritedEnv?: readonly string[];
+  readonly alsoReaches?: readonly string[];
   readonly toolsets?: readonly string[];
   readonly exposed?: boolean;
   readonly runsProgram?: string;
@@ -52,6 +54,8 @@ export class LoadedDeclaration implements Declaration {
     this.policy = parts.policy;
     this.stepConfigs = parts.stepConfigs;
     this.notes = parts.notes;
+    if (parts.inheritedEnv !== undefined) this.inheritedEnv = parts.inheritedEnv;
+    if (parts.alsoReaches !== undefined) this.alsoReaches = parts.alsoReaches;
     if (parts.toolsets !== undefined) this.toolsets = parts.toolsets;
     if (parts.exposed !== undefined) this.exposed = parts.exposed;
     if (parts.runsProgram !== undefined) this.runsProgram = parts.runsProgram;

@@ -2,7 +2,7 @@ import { ownObject } from "../config/own-values.ts";
 import { orderProblems, parseDocument } from "../config/parse-document.ts";
 import type { SourceDocument, SourceProblem } from "../config/source-document.ts";
 import { pathText } from "../config/wording.ts";
-import type { Adapter, AdapterSettings, ConfigIssue } from "../core/adapter.ts";
+import type { Adapter, AdapterSettings, ConfigIssue, Configured } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { jsonPointer, ownValue } from "../core/json.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
@@ -77,7 +77,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     return { ok: false, issues: [...issues, ...named(configured?.issues ?? [])] };
   const stepConfigs = stepConfigsOf(keys, grammar);
   const effects = effectClass(tool, configured.readOnly, stepConfigs);
-  const { config, upstream, warnings, runsProgram, secretRefs = [] } = configured;
+  const { config, upstream, warnings, runsProgram } = configured;
   const found =
     adapter.offers === true
       ? serverOf(read, { ...common, own, settings, upstream }, adapter, options)
@@ -93,7 +93,7 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
     config,
     ...access.placed,
     ...(runsProgram === undefined ? {} : { runsProgram }),
-    ...(secretRefs.length === 0 ? {} : { secretRefs }),
+    ...usedBy(configured),
     rules,
     policy: { ...timeouts.policy, ...policies.policy, ...access.policy, effectClass: effects, upstream },
     stepConfigs,
@@ -103,6 +103,19 @@ function readKind(read: ReadText, adapter: Adapter, options: ParseDeclarationOpt
   const { facts } = policies;
   const from = { text: read.text, own: found.own, facts, options };
   return { ok: true, declaration: new LoadedDeclaration(parts, from) };
+}
+
+/** What it uses from outside, without the lists that are empty. */
+function usedBy({
+  secretRefs = [],
+  inheritedEnv = [],
+  alsoReaches = [],
+}: Configured<unknown> & { readonly ok: true }): Pick<Declaration, "secretRefs" | "inheritedEnv" | "alsoReaches"> {
+  return {
+    ...(secretRefs.length === 0 ? {} : { secretRefs }),
+    ...(inheritedEnv.length === 0 ? {} : { inheritedEnv }),
+    ...(alsoReaches.length === 0 ? {} : { alsoReaches }),
+  };
 }
 
 /** What there is to say of a declaration that is a tool itself, where a server's has {@link ReadServer}. */

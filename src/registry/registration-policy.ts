@@ -44,8 +44,12 @@ function programProblem({ runsProgram }: Declaration, { scripts }: RegistrationP
 }
 
 /** Who may name any secret has each sent to a host of its own. */
-function secretProblem({ secretRefs = [] }: Declaration, { secrets }: RegistrationPolicy): string | undefined {
-  const refused = secretRefs.filter((reference) => !secrets.some((pattern) => fits(pattern, reference)));
+function secretProblem(declaration: Declaration, { secrets }: RegistrationPolicy): string | undefined {
+  const { secretRefs = [], inheritedEnv = [] } = declaration;
+  // A variable of the gateway's environment is where secrets come from, by whatever key it is asked for.
+  const refused = [...new Set([...secretRefs, ...inheritedEnv])].filter(
+    (reference) => !secrets.some((pattern) => fits(pattern, reference)),
+  );
   if (refused.length === 0) return undefined;
   const names = refused.map((reference) => `\`${reference}\``).join(", ");
   return `a registration over the wire may not use the secret ${names}: declare the tool in a file of the watched folder, or name the secret under \`registration.secrets\` in gateway.yaml`;
@@ -58,14 +62,14 @@ function fits(pattern: string, reference: string): boolean {
 /**
  * Makes sure that a caller may register what it sends.
  *
- * @param isKnown whether a tool of the watched folder reaches the same.
+ * @param isKnown whether a tool of the watched folder reaches the same; as an upstream, where it is to be one.
  * @throws GatewayError PERMISSION_DENIED.
  */
 export function refuseRegistrar(
-  { tool, runsProgram, policy }: Declaration,
+  { tool, runsProgram, policy, alsoReaches = [] }: Declaration,
   { roles }: Principal,
   { code, hosts }: RegistrarRoles,
-  isKnown: (upstream: string) => boolean,
+  isKnown: (reached: string, as: "upstream" | "other") => boolean,
 ): void {
   const refuse = (needed: readonly string[], what: string): void => {
     if (needed.some((role) => roles.includes(role))) return;
@@ -79,7 +83,9 @@ export function refuseRegistrar(
     );
   };
   if (runsProgram !== undefined) refuse(code, "what runs a program of the gateway's machine");
-  else if (!isKnown(policy.upstream)) refuse(hosts, "what reaches a host that no declared tool reaches");
+  else if (!isKnown(policy.upstream, "upstream") || !alsoReaches.every((other) => isKnown(other, "other"))) {
+    refuse(hosts, "what reaches a host that no declared tool reaches");
+  }
 }
 
 /** Makes sure that what was registered by another is an operator's to change. @throws GatewayError PERMISSION_DENIED. */

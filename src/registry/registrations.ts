@@ -116,7 +116,7 @@ export class Registrations implements AsyncDisposable {
     const declaration = await raceSignal(this.#read(options), signal);
     const { registrars, table } = this.#deps;
     if (registrars !== undefined) {
-      refuseRegistrar(declaration, principal, registrars, (upstream) => table.declaresUpstream(upstream));
+      refuseRegistrar(declaration, principal, registrars, (reached, as) => table.declaresReach(reached, as));
     }
     const registering = this.#locks.run(declaration.tool.name, () =>
       this.#register(declaration, options, principal, signal),

@@ -100,11 +100,13 @@ export class ToolTable {
     return this.#claims.first(name);
   }
 
-  /** Whether a tool of a file reaches what has this identity. */
-  declaresUpstream(upstream: string): boolean {
-    return this.#snapshot.tools.some(
-      ({ claim }) => claim.declaration.policy.upstream === upstream && claim.source.startsWith("file:"),
-    );
+  /** Whether a tool of a file reaches what has this identity, as its upstream or at all. */
+  declaresReach(reached: string, as: "upstream" | "other"): boolean {
+    return this.#snapshot.tools.some(({ claim: { declaration, source } }) => {
+      const { policy, alsoReaches = [] } = declaration;
+      const reaches = policy.upstream === reached || (as === "other" && alsoReaches.includes(reached));
+      return reaches && source.startsWith("file:");
+    });
   }
 
   /** The alias of a tool; of a name without a tool, the one it would get. */

@@ -84,8 +84,11 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     literals: literals.map(({ value }) => value),
     declared: keys,
   };
-  const secretRefs = secretRefsOf(config);
-  return { ok: true, config, warnings, readOnly: config.readOnly, upstream: endpoint.origin, secretRefs };
+  const reached = {
+    upstream: endpoint.origin,
+    alsoReaches: auth?.place === "token" ? [new URL(auth.client.tokenUrl).origin] : [],
+  };
+  return { ok: true, config, warnings, readOnly: config.readOnly, ...reached, secretRefs: secretRefsOf(config) };
 }
 
 /** Thousands of tools have the same nothing. */

@@ -7,7 +7,7 @@ import { inheritedEntries } from "../shared/launcher/inherited-environment.ts";
 import { PROTOCOLS, STARTS } from "./config-schema.ts";
 import { configureRemote } from "./configure-remote.ts";
 import { McpChecker } from "./mcp-checker.ts";
-import type { McpConfig, NamedValue, ProgramTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
+import type { McpConfig, NamedValue, ProgramTarget, RemoteTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
 import { secretRefsOf } from "./mcp-config.ts";
 import { namedValues } from "./value-template.ts";
 
@@ -58,9 +58,17 @@ export function configureMcp(
     warnings,
     readOnly,
     upstream,
+    alsoReaches: target.kind === "remote" ? tokenOrigins(target) : [],
     secretRefs: secretRefsOf(config),
+    inheritedEnv: inheritedBy(checker),
     ...(target.kind === "program" ? { runsProgram: "an MCP server with `command`" } : {}),
   };
+}
+
+/** Who gives tokens, as far as the declaration says; else the server does, which is known itself. */
+function tokenOrigins({ auth }: RemoteTarget): readonly string[] {
+  if (auth?.kind !== "client_credentials") return [];
+  return [auth.tokenUrl, auth.issuer].flatMap((url) => (url === undefined ? [] : [new URL(url).origin]));
 }
 
 function targetOf(
@@ -117,14 +125,17 @@ function programOf(
   for (const { name } of own) {
     if (!/^[^=\0]+$/.test(name)) checker.issue(jsonPointer(["env", name]), "is no name of an environment variable");
   }
-  const more = ownValue(checker.block, "inherit_env");
-  const names = isJsonArray(more) ? more.filter((each) => typeof each === "string") : [];
-  const inherited = inheritedEntries(environment, names).flatMap((entry): NamedValue[] =>
+  const inherited = inheritedEntries(environment, inheritedBy(checker)).flatMap((entry): NamedValue[] =>
     "value" in entry && !own.some(({ name }) => name === entry.name)
       ? [{ name: entry.name, value: [entry.value] }]
       : [],
   );
   return { kind: "program", command, args, cwd: resolve(folder, cwd), env: [...inherited, ...own] };
+}
+
+function inheritedBy(checker: McpChecker): readonly string[] {
+  const names = ownValue(checker.block, "inherit_env");
+  return isJsonArray(names) ? names.filter((each) => typeof each === "string") : [];
 }
 
 function restartOf(checker: McpChecker): RestartRules {

@@ -70,7 +70,13 @@ export function configureScript(
     upstream: `script:${tool.name}`,
     runsProgram: "`type: script`",
     secretRefs: secretRefsOf(config),
+    inheritedEnv: inheritedBy(checker),
   };
+}
+
+function inheritedBy(checker: ScriptChecker): readonly string[] {
+  const names = ownValue(checker.keys, "inherit_env");
+  return isJsonArray(names) ? names.map(textOf) : [];
 }
 
 function commandOf(checker: ScriptChecker, { shell }: ScriptOptions): CommandLine {
@@ -221,8 +227,7 @@ function checkParams(checker: ScriptChecker, input: InputTemplate | undefined, w
 
 function environmentOf(checker: ScriptChecker, options: ScriptOptions): EnvironmentEntry[] {
   const declared = ownValue(checker.keys, "env");
-  const more = ownValue(checker.keys, "inherit_env");
-  const inherited = inheritedEntries(options.environment, isJsonArray(more) ? more.map(textOf) : []);
+  const inherited = inheritedEntries(options.environment, inheritedBy(checker));
   const own = Object.entries(isJsonObject(declared) ? declared : {}).map(([name, value]): EnvironmentEntry => {
     const pointer = jsonPointer(["env", name]);
     if (!/^[^=\0]+$/.test(name)) checker.issue(pointer, "is no name of an environment variable");
