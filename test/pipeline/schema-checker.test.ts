@@ -1,6 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, test } from "vitest";
+import { GatewayError } from "../../src/core/errors.ts";
 import { type JsonObject, type JsonValue, parseJson, stringifyJson } from "../../src/core/json.ts";
 import { createSchemaChecker } from "../../src/pipeline/schema-checker.ts";
 import { cpuMs } from "../config/cpu-time.ts";
@@ -10,11 +11,21 @@ const AT_ONCE_MS = 2_500;
 
 const checker = createSchemaChecker({ maxCompiled: 50 });
 
+/** One that pauses wherever it can. */
+const pausing = createSchemaChecker({ maxCompiled: 50, slice: { ms: 0, steps: 1 } });
+
 /** `ok` with the value as JSON text, or each violation in a line. */
 function outcome(schema: JsonObject, args: JsonObject | string): string[] {
-  const got = checker.check(schema, typeof args === "string" ? (parseJson(args) as JsonObject) : args);
+  const given = typeof args === "string" ? (parseJson(args) as JsonObject) : args;
+  const got = checker.check(schema, given);
+  // The same, in the same order, wherever it pauses. What is stopped for the time it takes has no order.
+  if (!isTooLarge(got) && stringifyJson(given).length < 10_000) expect(pausing.check(schema, given)).toEqual(got);
   if (got.ok) return [`ok ${stringifyJson(got.value)}`];
   return got.violations.map(({ field, reason, description }) => `${reason} ${field}: ${description}`);
+}
+
+function isTooLarge(got: ReturnType<typeof checker.check>): boolean {
+  return !got.ok && got.violations.some(({ reason }) => reason === "TOO_LARGE");
 }
 
 function object(properties: JsonObject, more: JsonObject = {}): JsonObject {
@@ -616,4 +627,36 @@ test("what is wrong with a schema is one line, whatever it quotes", () => {
   expect(checker.problem({ $ref: "a\nb" })).toBe(
     '/$ref: "a\\u000ab" is not in the schema: only references to its own parts ("#…") are followed',
   );
+});
+
+test("arguments that take long are checked in slices, between which others have their turn [X-D05]", async () => {
+  const schema = object({ list: { type: "array", items: { anyOf: [{ type: "integer" }, { type: "null" }] } } });
+  const args = { list: Array.from({ length: 2_000 }, (_, i) => i) };
+  let turns = 0;
+  let isOver = false;
+  const count = (): void => {
+    turns++;
+    if (!isOver) setImmediate(count);
+  };
+  setImmediate(count);
+  const begun = pausing.beginCheck(schema, args);
+  expect("ok" in begun).toBe(false);
+  const settled = "ok" in begun ? begun : await begun.finish(new AbortController().signal);
+  isOver = true;
+  expect(settled).toEqual(checker.check(schema, args));
+  // Each item has three schemas, and each is a slice of its own.
+  expect(turns).toBeGreaterThan(2_000);
+  expect("ok" in checker.beginCheck(schema, { list: [1] })).toBe(true);
+});
+
+test("a call that ends takes the check of its arguments with it", async () => {
+  const schema = object({ list: { type: "array", items: { type: "integer" } } });
+  const args = { list: Array.from({ length: 2_000 }, (_, i) => i) };
+  const begun = pausing.beginCheck(schema, args);
+  const ending = new AbortController();
+  const finished = "ok" in begun ? Promise.resolve(begun) : begun.finish(ending.signal);
+  ending.abort(new GatewayError("CALL_CANCELLED", "cancelled"));
+  await expect(finished).rejects.toMatchObject({ reason: "CALL_CANCELLED" });
+  const told = pausing.mismatches(schema, args, ending.signal);
+  await expect(told).rejects.toMatchObject({ reason: "CALL_CANCELLED" });
 });

@@ -12,6 +12,7 @@ for (const [dialect, modern] of [
 ] as const) {
   test(`arguments fit a schema of ${dialect} exactly where ajv says so`, { timeout: 120_000 }, () => {
     const checker = createSchemaChecker({ maxCompiled: 1 });
+    const pausing = createSchemaChecker({ maxCompiled: 1, slice: { ms: 0, steps: 1 } });
     const ajv = modern ? new Ajv2020(JUDGE_OPTIONS) : new Ajv(JUDGE_OPTIONS);
     let [fitting, refused] = [0, 0];
     for (let seed = 0; seed < 200; seed++) {
@@ -24,7 +25,9 @@ for (const [dialect, modern] of [
         const args = maker.args();
         const expected = verdict(judge, args);
         if (expected === undefined) continue;
-        const fits = checker.check(own, args).ok;
+        const outcome = checker.check(own, args);
+        const fits = outcome.ok;
+        expect(pausing.check(own, args), JSON.stringify({ seed, schema, args })).toEqual(outcome);
         expect(fits, JSON.stringify({ seed, schema, args })).toBe(expected);
         if (fits) fitting++;
         else refused++;

@@ -17,6 +17,7 @@ export class ArgumentCopy<R extends JsonValue = JsonValue> {
   readonly root: R;
   readonly #exact = new Map<object, Map<string, bigint>>();
   #values = 0;
+  #nulls = 0;
 
   /** @throws ArgumentsTooLarge. */
   constructor(args: R) {
@@ -26,6 +27,11 @@ export class ArgumentCopy<R extends JsonValue = JsonValue> {
   /** How many JSON values it holds. */
   get size(): number {
     return this.#values;
+  }
+
+  /** Whether a `null` is or was in it. */
+  get holdsNull(): boolean {
+    return this.#nulls > 0;
   }
 
   /** The value in a container of the copy, with all its digits. */
@@ -52,7 +58,7 @@ export class ArgumentCopy<R extends JsonValue = JsonValue> {
    * Takes out each `null` at these places, where it is the value of a name: many clients send one for a parameter they
    * do not set. Tells whether there was any.
    */
-  dropNulls(pointers: readonly string[]): boolean {
+  dropNulls(pointers: Iterable<string>): boolean {
     let dropped = false;
     for (const pointer of pointers) {
       const place = this.#place(pointer);
@@ -85,6 +91,7 @@ export class ArgumentCopy<R extends JsonValue = JsonValue> {
 
   #copy(value: JsonValue, depth: number): JsonValue {
     if (++this.#values > MAX_ARGUMENT_VALUES) throw new ArgumentsTooLarge(`more than ${MAX_ARGUMENT_VALUES} values`);
+    if (value === null) this.#nulls++;
     if (typeof value !== "object" || value === null) return value;
     if (depth > MAX_JSON_DEPTH) throw new ArgumentsTooLarge(`nested deeper than ${MAX_JSON_DEPTH} levels`);
     if (isJsonArray(value)) {

@@ -1,5 +1,5 @@
 import { isJsonArray, type JsonValue, ownValue } from "../../core/json.ts";
-import { attempt, type Check, child, type Keyword, type MakeCheck, type Place, type Run } from "./check.ts";
+import { attempt, type Check, child, inTurn, type Keyword, type MakeCheck, type Place, type Run } from "./check.ts";
 import { identityOf } from "./value-checks.ts";
 
 /** Keywords of arrays, in the order in which their errors are told. */
@@ -43,13 +43,14 @@ function allDiffer(place: Place, list: readonly JsonValue[], run: Run): boolean 
 function tupleCheck(keyword: Keyword): Check {
   const parts = (keyword.value as readonly JsonValue[]).map((schema) => keyword.part(schema));
   return (place, run, seen) => {
-    if (!isJsonArray(place.value)) return;
-    for (const [i, part] of parts.entries()) {
-      const item = place.value[i];
-      if (item === undefined) return;
-      part.fits(child(place, i, item), run, undefined);
-      seen?.index(i);
-    }
+    const { value } = place;
+    if (!isJsonArray(value)) return;
+    inTurn(parts.slice(0, value.length), run, {
+      take(part, i) {
+        seen?.index(i);
+        part.hold(child(place, i, value[i] ?? null), run, undefined);
+      },
+    });
   };
 }
 
@@ -69,16 +70,17 @@ function additionalCheck(keyword: Keyword): Check | undefined {
 function restCheck(keyword: Keyword, from: number): Check {
   const part = keyword.part(keyword.value);
   const none = keyword.value === false && from > 0;
+  const holdFrom = (start: number, list: readonly JsonValue[], place: Place, run: Run): void => {
+    for (let i = start; i < list.length; i++) {
+      part.hold(child(place, i, list[i] ?? null), run, undefined);
+      if (run.paused) return run.later(() => holdFrom(i + 1, list, place, run));
+    }
+  };
   return (place, run, seen) => {
     if (!isJsonArray(place.value)) return;
     seen?.allIndexes();
-    if (none) {
-      if (place.value.length > from) keyword.fail(place, run, { limit: from });
-      return;
-    }
-    for (let i = from; i < place.value.length; i++) {
-      part.fits(child(place, i, place.value[i] ?? null), run, undefined);
-    }
+    if (!none) holdFrom(from, place.value, place, run);
+    else if (place.value.length > from) keyword.fail(place, run, { limit: from });
   };
 }
 
@@ -93,12 +95,21 @@ function containsCheck(keyword: Keyword): Check {
   return (place, run, seen) => {
     if (!isJsonArray(place.value)) return;
     let found = 0;
-    for (const [i, item] of place.value.entries()) {
-      if (attempt(part, child(place, i, item), run, undefined).length > 0) continue;
-      found++;
-      seen?.index(i);
-    }
-    if (found < minContains || found > maxContains) keyword.fail(place, run);
+    inTurn(place.value, run, {
+      take: (item, i) =>
+        attempt(part, run, {
+          place: child(place, i, item),
+          seen: undefined,
+          judge(errors) {
+            if (errors.length > 0) return;
+            found++;
+            seen?.index(i);
+          },
+        }),
+      end() {
+        if (found < minContains || found > maxContains) keyword.fail(place, run);
+      },
+    });
   };
 }
 
@@ -107,9 +118,11 @@ export function unevaluatedItemsCheck(keyword: Keyword): Check {
   const part = keyword.part(keyword.value);
   return (place, run, seen) => {
     if (!isJsonArray(place.value) || seen === undefined) return;
-    for (const [i, item] of place.value.entries()) {
-      if (!seen.hasIndex(i)) part.fits(child(place, i, item), run, undefined);
-    }
-    seen.allIndexes();
+    inTurn(place.value, run, {
+      take(item, i) {
+        if (!seen.hasIndex(i)) part.hold(child(place, i, item), run, undefined);
+      },
+      end: () => seen.allIndexes(),
+    });
   };
 }

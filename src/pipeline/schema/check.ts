@@ -37,13 +37,21 @@ export interface Place {
   readonly isName?: boolean;
 }
 
-/** One check of one value, with all below it. */
+/**
+ * One check of one value, with all below it. It pauses where its slice of time is spent: whoever finds `paused` set when
+ * a schema comes back has it go on `later` with what is left to do, and returns. So the innermost goes on first, and all
+ * comes in the order in which it would have come without a pause.
+ */
 export interface Run {
   readonly values: ExactValues;
   readonly meter: WorkMeter;
   readonly errors: SchemaError[];
   /** How many schemas are being held, one inside the other. */
   depth: number;
+  /** Whether it is to go on later. */
+  readonly paused: boolean;
+  /** Pauses it. */
+  later(rest: () => void): void;
 }
 
 /** What of a value has been looked at by the schemas held against it so far: `unevaluated…` is for the rest. */
@@ -89,14 +97,14 @@ export class Seen {
 /** A schema that values are held against. */
 export interface SchemaPart {
   /**
-   * Whether the value fits; what does not is added to the errors of the run. What was looked at is added to `seen`.
+   * Adds what does not fit to the errors of the run, and what was looked at to `seen`. May pause the run.
    *
    * @throws WorkLimitReached, ArgumentsTooLarge.
    */
-  fits(place: Place, run: Run, seen: Seen | undefined): boolean;
+  hold(place: Place, run: Run, seen: Seen | undefined): void;
 }
 
-/** Holds a value against one keyword and adds what does not fit to the run's errors. */
+/** Holds a value against one keyword and adds what does not fit to the run's errors. May pause the run. */
 export type Check = (place: Place, run: Run, seen: Seen | undefined) => void;
 
 /** A keyword in its schema. */
@@ -137,13 +145,44 @@ export function textOf(value: JsonValue | undefined): string {
 
 const NO_ERRORS: readonly SchemaError[] = [];
 
-/** Holds a value against a schema that need not fit. Gives the errors; where there are none, `seen` has what was looked at. */
-export function attempt(part: SchemaPart, place: Place, run: Run, seen: Seen | undefined): readonly SchemaError[] {
+/** A value that need not fit what it is held against. */
+export interface Trial {
+  readonly place: Place;
+  /** Has what was looked at, once the value fits. */
+  readonly seen: Seen | undefined;
+  /** Is told what does not fit; empty: all fits. */
+  judge(errors: readonly SchemaError[]): void;
+}
+
+/** Holds a value against a schema that it need not fit. May pause the run. */
+export function attempt(part: SchemaPart, run: Run, trial: Trial): void {
   const before = run.errors.length;
-  const own = seen === undefined ? undefined : new Seen();
-  if (!part.fits(place, run, own)) return run.errors.splice(before);
-  if (own !== undefined) seen?.add(own);
-  return NO_ERRORS;
+  const own = trial.seen === undefined ? undefined : new Seen();
+  part.hold(trial.place, run, own);
+  if (run.paused) run.later(() => settle(before, run, own, trial));
+  else settle(before, run, own, trial);
+}
+
+function settle(before: number, run: Run, own: Seen | undefined, trial: Trial): void {
+  if (run.errors.length > before) return trial.judge(run.errors.splice(before));
+  if (own !== undefined) trial.seen?.add(own);
+  trial.judge(NO_ERRORS);
+}
+
+/** What is done with the items of a list, and after them. */
+export interface Turns<T> {
+  take(item: T, index: number): void;
+  end?(): void;
+}
+
+/** Takes the items of a list in turn, from an index on. May pause the run. */
+export function inTurn<T>(list: readonly T[], run: Run, turns: Turns<T>, from = 0): void {
+  for (let i = from; i < list.length; i++) {
+    turns.take(list[i] as T, i);
+    // Some items take long and are held against nothing.
+    if (run.paused || run.meter.isSpent) return run.later(() => inTurn(list, run, turns, i + 1));
+  }
+  turns.end?.();
 }
 
 /** The place's value with all its digits. */

@@ -17,8 +17,9 @@ import { COMBINING_CHECKS } from "./combining-checks.ts";
 import { DEFS } from "./keywords.ts";
 import { OBJECT_CHECKS, UNEVALUATED_PROPERTIES, unevaluatedPropertiesCheck } from "./object-checks.ts";
 import type { ReadySchema } from "./read-schema.ts";
+import { SlicedRun } from "./sliced-run.ts";
 import { VALUE_CHECKS } from "./value-checks.ts";
-import { WorkMeter } from "./work-meter.ts";
+import type { Slice } from "./work-meter.ts";
 
 /** Most schemas held one inside the other: 128 levels of arguments may each go through a chain of references. */
 const MAX_DEPTH = 1_500;
@@ -38,27 +39,19 @@ const LAST_CHECKS: readonly (readonly [keyword: string, make: MakeCheck])[] = [
 
 /** Holds arguments against one schema. */
 export interface Validator {
-  /** What does not fit; empty: all fits. @throws WorkLimitReached, ArgumentsTooLarge. */
-  errors(copy: ArgumentCopy): readonly SchemaError[];
+  /** Begins to hold arguments against the schema. */
+  hold(copy: ArgumentCopy): SlicedRun;
 }
 
 /**
  * Makes the validator of a schema. Takes no time: each schema inside it is made ready when the first value is held
  * against it, so a large one blocks nobody, and none of its parts is paid for before it is used.
+ *
+ * @param slice how long arguments are held against it at a stretch.
  */
-export function compileSchema(ready: ReadySchema): Validator {
+export function compileSchema(ready: ReadySchema, slice: Slice): Validator {
   const root = createPart(ready.schema, createParts(ready));
-  return {
-    errors(copy) {
-      const errors: SchemaError[] = [];
-      root.fits(
-        { value: copy.root, parent: undefined, key: "" },
-        { values: copy, meter: new WorkMeter(copy.size), errors, depth: 0 },
-        undefined,
-      );
-      return errors;
-    },
-  };
+  return { hold: (copy) => new SlicedRun(root, copy, slice) };
 }
 
 /** What the parts of one schema share. */
@@ -84,12 +77,17 @@ function createParts(ready: ReadySchema): Parts {
 }
 
 function createPart(schema: JsonValue, parts: Parts): SchemaPart {
-  return isJsonObject(schema) ? new ObjectPart(schema, parts) : { fits: schema === false ? never : () => true };
+  return isJsonObject(schema) ? new ObjectPart(schema, parts) : { hold: schema === false ? never : () => {} };
 }
 
-function never(place: Place, run: Run): boolean {
+function never(place: Place, run: Run): void {
   run.errors.push(errorOf("false schema", false, place, run));
-  return false;
+}
+
+/** What was looked at of a value by the keywords of one schema, and by those around it. */
+interface Looked {
+  readonly own: Seen;
+  readonly seen: Seen | undefined;
 }
 
 class ObjectPart implements SchemaPart {
@@ -105,18 +103,29 @@ class ObjectPart implements SchemaPart {
       parts.ready.dialect === "2020-12" && LAST_CHECKS.some(([keyword]) => Object.hasOwn(schema, keyword));
   }
 
-  fits(place: Place, run: Run, seen: Seen | undefined): boolean {
-    run.meter.step();
+  hold(place: Place, run: Run, seen: Seen | undefined): void {
+    if (run.meter.step()) run.later(() => this.#begin(place, run, seen));
+    else this.#begin(place, run, seen);
+  }
+
+  #begin(place: Place, run: Run, seen: Seen | undefined): void {
     if (run.depth === MAX_DEPTH) throw new ArgumentsTooLarge("nested too deep for the tool's schema");
     this.#checks ??= this.#ready();
-    const before = run.errors.length;
-    // What the schemas around this one have looked at is none of its business.
-    const own = seen !== undefined || this.#looksAtRest ? new Seen() : undefined;
     run.depth++;
-    for (const check of this.#checks) check(place, run, own);
+    // What the schemas around this one have looked at is none of its business.
+    const looked = seen !== undefined || this.#looksAtRest ? { own: new Seen(), seen } : undefined;
+    this.#check(place, run, looked, 0);
+  }
+
+  /** Holds a value against the keywords, from one of them on. */
+  #check(place: Place, run: Run, looked: Looked | undefined, from: number): void {
+    const checks = this.#checks ?? [];
+    for (let i = from; i < checks.length && !run.paused; i++) {
+      checks[i]?.(place, run, looked?.own);
+      if (run.paused) run.later(() => this.#check(place, run, looked, i + 1));
+    }
     run.depth--;
-    if (own !== undefined) seen?.add(own);
-    return run.errors.length === before;
+    if (!run.paused && looked !== undefined) looked.seen?.add(looked.own);
   }
 
   #ready(): readonly Check[] {

@@ -1,5 +1,15 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, ownValue } from "../../core/json.ts";
-import { attempt, type Check, child, type Keyword, type MakeCheck, type Run, type SchemaPart } from "./check.ts";
+import {
+  attempt,
+  type Check,
+  child,
+  inTurn,
+  type Keyword,
+  type MakeCheck,
+  type Place,
+  type Run,
+  type Seen,
+} from "./check.ts";
 import { dependentParts } from "./combining-checks.ts";
 import type { LinearPattern } from "./linear-pattern.ts";
 
@@ -22,6 +32,7 @@ export const UNEVALUATED_PROPERTIES = "unevaluatedProperties";
 
 function both(first: Check, second: Check): Check {
   return (place, run, seen) => {
+    // The first, which is about names alone, never pauses.
     first(place, run, seen);
     second(place, run, seen);
   };
@@ -66,8 +77,13 @@ function togetherCheck(keyword: Keyword): Check {
 function dependentCheck(keyword: Keyword): Check {
   const parts = dependentParts(keyword);
   return (place, run, seen) => {
-    if (!isJsonObject(place.value)) return;
-    for (const [name, part] of parts) if (Object.hasOwn(place.value, name)) part.fits(place, run, seen);
+    const { value } = place;
+    if (!isJsonObject(value)) return;
+    inTurn(parts, run, {
+      take([name, part]) {
+        if (Object.hasOwn(value, name)) part.hold(place, run, seen);
+      },
+    });
   };
 }
 
@@ -75,34 +91,50 @@ function namesCheck(keyword: Keyword): Check {
   const part = keyword.part(keyword.value);
   return (place, run) => {
     if (!isJsonObject(place.value)) return;
-    for (const name of Object.keys(place.value)) {
-      const errors = attempt(part, { value: name, parent: place, key: name, isName: true }, run, undefined);
-      if (errors.length > 0) keyword.fail(place, run, { propertyName: name }, [errors]);
-    }
+    inTurn(Object.keys(place.value), run, {
+      take(name) {
+        attempt(part, run, {
+          place: { value: name, parent: place, key: name, isName: true },
+          seen: undefined,
+          judge(errors) {
+            if (errors.length > 0) keyword.fail(place, run, { propertyName: name }, [errors]);
+          },
+        });
+      },
+    });
   };
+}
+
+/** Names, and the object that may have them. */
+interface NamedValues {
+  readonly names: readonly string[];
+  readonly value: JsonObject;
+  readonly place: Place;
+  readonly seen: Seen | undefined;
 }
 
 function propertiesCheck(keyword: Keyword): Check {
   const parts = new Map(
     Object.entries(keyword.value as JsonObject).map(([name, schema]) => [name, keyword.part(schema)]),
   );
+  const declared = [...parts.keys()];
+  const holdFrom = (start: number, named: NamedValues, run: Run): void => {
+    const { names, value, place, seen } = named;
+    for (let i = start; i < names.length; i++) {
+      const name = names[i] ?? "";
+      const part = Object.hasOwn(value, name) ? parts.get(name) : undefined;
+      if (part === undefined) continue;
+      seen?.name(name);
+      part.hold(child(place, name, value[name] as JsonValue), run, undefined);
+      if (run.paused) return run.later(() => holdFrom(i + 1, named, run));
+    }
+  };
   return (place, run, seen) => {
     const { value } = place;
     if (!isJsonObject(value)) return;
-    const hold = (name: string, part: SchemaPart): void => {
-      part.fits(child(place, name, value[name] as JsonValue), run, undefined);
-      seen?.name(name);
-    };
     // In the schema's order, so that mistakes are told in it, unless that would mean to go through thousands of names.
     const names = Object.keys(value);
-    if (parts.size <= 4 * names.length + 64) {
-      for (const [name, part] of parts) if (Object.hasOwn(value, name)) hold(name, part);
-      return;
-    }
-    for (const name of names) {
-      const part = parts.get(name);
-      if (part !== undefined) hold(name, part);
-    }
+    holdFrom(0, { names: parts.size <= 4 * names.length + 64 ? declared : names, value, place, seen }, run);
   };
 }
 
@@ -113,13 +145,16 @@ function patternCheck(keyword: Keyword): Check {
   });
   return (place, run, seen) => {
     if (!isJsonObject(place.value)) return;
-    for (const [name, value] of Object.entries(place.value)) {
-      for (const { pattern, part } of parts) {
-        if (!matches(pattern, name, run)) continue;
-        part.fits(child(place, name, value), run, undefined);
-        seen?.name(name);
-      }
-    }
+    inTurn(Object.entries(place.value), run, {
+      take: ([name, value]) =>
+        inTurn(parts, run, {
+          take({ pattern, part }) {
+            if (!matches(pattern, name, run)) return;
+            seen?.name(name);
+            part.hold(child(place, name, value), run, undefined);
+          },
+        }),
+    });
   };
 }
 
@@ -134,13 +169,16 @@ function additionalCheck(keyword: Keyword): Check | undefined {
     (source) => keyword.patterns.get(source) ?? [],
   );
   return (place, run, seen) => {
-    if (!isJsonObject(place.value)) return;
-    for (const [name, value] of Object.entries(place.value)) {
-      if (Object.hasOwn(known, name) || patterns.some((pattern) => matches(pattern, name, run))) continue;
-      seen?.name(name);
-      if (keyword.value === false) keyword.fail(place, run, { additionalProperty: name });
-      else part.fits(child(place, name, value), run, undefined);
-    }
+    const { value } = place;
+    if (!isJsonObject(value)) return;
+    inTurn(Object.keys(value), run, {
+      take(name) {
+        if (Object.hasOwn(known, name) || patterns.some((pattern) => matches(pattern, name, run))) return;
+        seen?.name(name);
+        if (keyword.value === false) keyword.fail(place, run, { additionalProperty: name });
+        else part.hold(child(place, name, value[name] as JsonValue), run, undefined);
+      },
+    });
   };
 }
 
@@ -149,12 +187,14 @@ export function unevaluatedPropertiesCheck(keyword: Keyword): Check {
   const part = keyword.part(keyword.value);
   return (place, run, seen) => {
     if (!isJsonObject(place.value) || seen === undefined) return;
-    for (const [name, value] of Object.entries(place.value)) {
-      if (seen.hasName(name)) continue;
-      if (keyword.value === false) keyword.fail(place, run, { unevaluatedProperty: name });
-      else part.fits(child(place, name, value), run, undefined);
-    }
-    seen.allNames();
+    inTurn(Object.entries(place.value), run, {
+      take([name, value]) {
+        if (seen.hasName(name)) return;
+        if (keyword.value === false) keyword.fail(place, run, { unevaluatedProperty: name });
+        else part.hold(child(place, name, value), run, undefined);
+      },
+      end: () => seen.allNames(),
+    });
   };
 }
 

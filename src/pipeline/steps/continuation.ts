@@ -42,7 +42,7 @@ async function* continued(
   next: Invoke,
 ): AsyncGenerator<UpstreamEvent, void, undefined> {
   const { continuation } = call;
-  const resumed = continuation === undefined ? undefined : resume(parts, call, continuation, context);
+  const resumed = continuation === undefined ? undefined : await resume(parts, call, continuation, context);
   const inner: ToolCall =
     resumed === undefined || continuation === undefined
       ? call
@@ -72,17 +72,24 @@ async function* continued(
   }
 }
 
-function resume(
+async function resume(
   { pending, tool, clock, checker }: Parts,
   call: ToolCall,
   { state, answers }: Continuation,
-  { principal }: CallContext,
-): ResumedCall {
+  { principal, signal }: CallContext,
+): Promise<ResumedCall> {
   const caller = { principal: principal.id, tool, arguments: call.arguments };
   const resumed = pending.resume(state, caller, clock.now());
-  const violations = [...violationsOf(resumed.requests, answers, checker)];
+  const violations: FieldViolation[] = [];
+  let isChecked = false;
+  try {
+    for await (const violation of violationsOf(resumed.requests, answers, { checker, signal }))
+      violations.push(violation);
+    isChecked = true;
+  } finally {
+    if (!isChecked || violations.length > 0) resumed.settle("again");
+  }
   if (violations.length === 0) return resumed;
-  resumed.settle("again");
   const text = violations.map(({ field, description }) => `${field} ${description}`).join("; ");
   throw new GatewayError("REQUEST_INVALID", `the answers do not fit what tool \`${tool}\` asks: ${text}`, {
     violations,
@@ -91,17 +98,17 @@ function resume(
 }
 
 /** What is wrong with the answers to these requests. */
-function* violationsOf(
+async function* violationsOf(
   requests: ReadonlyMap<string, InputRequest>,
   answers: Continuation["answers"],
-  checker: SchemaChecker,
-): Generator<FieldViolation, void, undefined> {
+  { checker, signal }: { readonly checker: SchemaChecker; readonly signal: AbortSignal },
+): AsyncGenerator<FieldViolation, void, undefined> {
   for (const [id, { schema }] of requests) {
     const answer = answers.get(id);
     if (answer === undefined) {
       yield { field: at(id), reason: "MISSING", description: "must be answered: accept, decline or cancel" };
     } else if (answer.action === "accept" && schema !== undefined) {
-      for (const found of checker.mismatches(schema, answer.content) ?? []) {
+      for (const found of (await checker.mismatches(schema, answer.content, signal)) ?? []) {
         yield { ...found, field: at(id, `/content${found.field}`) };
       }
     }

@@ -1,9 +1,9 @@
-import type { UpstreamEvent } from "../../core/call.ts";
+import type { CallContext, Invoke, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { type FieldViolation, GatewayError } from "../../core/errors.ts";
 import type { Step } from "../../core/step.ts";
 import type { ToolDefinition } from "../../core/tool.ts";
 import { shortText } from "../schema/show-value.ts";
-import type { SchemaChecker } from "../schema-checker.ts";
+import type { ArgumentsOutcome, SchemaChecker } from "../schema-checker.ts";
 
 /** Most characters of an error's text. */
 const MAX_TEXT = 1_500;
@@ -17,11 +17,20 @@ export function createValidateArgumentsStep(checker: SchemaChecker): Step {
     name: "validate-arguments",
     scope: "call",
     compile(tool) {
-      return (call, context, next) => {
-        const outcome = checker.check(tool.inputSchema, call.arguments);
+      const goOn = (
+        outcome: ArgumentsOutcome,
+        call: ToolCall,
+        context: CallContext,
+        next: Invoke,
+      ): ReturnType<Invoke> => {
         if (!outcome.ok) return failing(argumentsInvalid(tool, outcome.violations));
         context.observer?.validated(outcome.value);
         return next({ ...call, arguments: outcome.value }, context);
+      };
+      return (call, context, next) => {
+        const outcome = checker.beginCheck(tool.inputSchema, call.arguments);
+        if ("ok" in outcome) return goOn(outcome, call, context, next);
+        return later(async () => goOn(await outcome.finish(context.signal), call, context, next));
       };
     },
   };
@@ -34,6 +43,11 @@ function argumentsInvalid(tool: ToolDefinition, violations: readonly FieldViolat
     violations,
     metadata: { tool: tool.name },
   });
+}
+
+/** Events that take a while to begin. */
+async function* later(begin: () => Promise<ReturnType<Invoke>>): AsyncGenerator<UpstreamEvent, void, undefined> {
+  yield* await begin();
 }
 
 function failing(error: GatewayError): AsyncIterable<UpstreamEvent> {
