@@ -1,3 +1,4 @@
+import type { JsonValue } from "../core/json.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationOutcome } from "./declaration.ts";
 import { sourceProblem } from "./problems.ts";
@@ -16,10 +17,15 @@ export interface ParseOptions {
 export type ParseDeclaration = (text: string, options: ParseOptions) => DeclarationOutcome;
 
 /**
- * Does in slices what takes long of reading a text, so that reading it right afterwards holds up nobody. Never rejects,
- * and says nothing of what the text holds.
+ * Does in slices what takes long of reading something, so that reading it right afterwards holds up nobody. Never rejects,
+ * and says nothing of what it holds.
  */
-export type ReadAhead = (text: string, format: "yaml" | "json") => Promise<void>;
+export interface ReadAhead {
+  /** The text of a declaration. */
+  declaration(text: string, format: "yaml" | "json"): Promise<void>;
+  /** The schemas of a tool that a server offers. */
+  schemas(schemas: readonly JsonValue[]): Promise<void>;
+}
 
 /** The same for declarations that come in numbers: a fault of the parser becomes a problem of the one, and stops no other. */
 export function containFaults(parse: ParseDeclaration, logger: Logger): ParseDeclaration {

@@ -2,16 +2,20 @@ import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { inline } from "../config/wording.ts";
 import type { Offer, UpstreamTool } from "../core/adapter.ts";
-import { stringifyJson } from "../core/json.ts";
+import { isJsonArray, type JsonValue, stringifyJson } from "../core/json.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
 import type { AdaptedTool, Declaration, DeclaredServer, RemoteTool } from "./declaration.ts";
+import type { ReadAhead } from "./declaration-source.ts";
 import type { Pacer } from "./pacer.ts";
+import { screenOffered } from "./screened-offer.ts";
 
 /** Most tools of one server. The largest server seen in the wild has 1,223. */
 const MAX_TOOLS = 5_000;
-/** Most characters of what one server says of its tools, as JSON. The largest seen in the wild has 2.0 million. */
+/** About the most characters of what one server says of its tools. The largest seen in the wild has 2.0 million. */
 const MAX_CHARACTERS = 32 * 1024 * 1024;
+/** The same of one tool. No schema may have more than a quarter of it. */
+const MAX_TOOL_CHARACTERS = 1024 * 1024;
 
 /** A tool of a server as a declaration of its own. */
 export type RemoteDeclaration = Declaration & { readonly remote: RemoteTool };
@@ -51,6 +55,15 @@ interface ReadTool {
   readonly adapted: AdaptedTool;
 }
 
+/** What offers are looked through with. */
+export interface ExpandMeans {
+  readonly pacer: Pacer;
+  readonly logger: Logger;
+  /** Makes a text of the server's fit to be shown. */
+  screen(text: string): string;
+  readonly readAhead: ReadAhead | undefined;
+}
+
 /** What a server without an offer comes to. */
 export const NOTHING_OFFERED: Expansion = {
   tools: new Map(),
@@ -70,17 +83,18 @@ export async function expandOffer(
   server: DeclaredServer,
   offer: Offer,
   before: Expansion,
-  { pacer, logger }: { readonly pacer: Pacer; readonly logger: Logger },
+  means: ExpandMeans,
 ): Promise<Expansion> {
+  const { pacer, screen } = means;
   const tools = new Map<string, RemoteDeclaration>();
   const heldBack: HeldBack[] = [];
   const leftOut: string[] = [];
-  const notes: ToolNote[] = [...offer.notes];
+  const notes: ToolNote[] = offer.notes.map(({ tool, message }) => ({ tool, message: screen(message) }));
   const read = new Map<string, ReadTool>();
   let characters = 0;
-  for (const [index, offered] of offer.tools.entries()) {
+  for (const [index, raw] of offer.tools.entries()) {
     await pacer.turn();
-    const tool = inline(offered.name, 100);
+    const tool = inline(screen(raw.name), 100);
     if (index >= MAX_TOOLS) {
       const left = offer.tools.length - MAX_TOOLS;
       notes.push({
@@ -89,17 +103,25 @@ export async function expandOffer(
       });
       break;
     }
-    characters += sizeOf(offered);
+    const size = sizeOf(raw);
+    if (size > MAX_TOOL_CHARACTERS) {
+      heldBack.push({ tool, reason: "what the server says of it has more than 1 MiB", offeredSo: true });
+      continue;
+    }
+    characters += size;
     if (characters > MAX_CHARACTERS) {
       notes.push({ tool, message: `this tool and those after it are over ${MAX_CHARACTERS} characters together` });
       break;
     }
+    const { tool: offered, note } = screenOffered(raw, screen);
+    if (note !== undefined) notes.push(note);
+    if (offered === undefined) continue;
     if (read.has(offered.name)) {
       const reason = "the server offers another tool of the same name, which came first";
       heldBack.push({ tool, reason, offeredSo: true });
       continue;
     }
-    const adapted = adapt(server, offered, before.read.get(offered.name), logger);
+    const adapted = await adapt(server, offered, before.read.get(offered.name), means);
     read.set(offered.name, { offered, server, adapted });
     if (adapted.kind === "left-out") leftOut.push(offered.name);
     else if (adapted.kind === "held-back")
@@ -118,13 +140,14 @@ export async function expandOffer(
   return { tools, heldBack, leftOut, notes: notes.map(onOneLine), read };
 }
 
-function adapt(
+async function adapt(
   server: DeclaredServer,
   offered: UpstreamTool,
   before: ReadTool | undefined,
-  logger: Logger,
-): AdaptedTool {
+  { logger, readAhead }: ExpandMeans,
+): Promise<AdaptedTool> {
   if (before?.server === server && isDeepStrictEqual(before.offered, offered)) return before.adapted;
+  await readAhead?.schemas([offered.inputSchema, offered.outputSchema ?? null]);
   try {
     return server.adapt(offered);
   } catch (error) {
@@ -135,8 +158,23 @@ function adapt(
   }
 }
 
+/** About how many characters there are; not counted further than to see that they are too many. */
 function sizeOf({ name, title, description, inputSchema, outputSchema }: UpstreamTool): number {
-  return stringifyJson([name, title, description, inputSchema, outputSchema ?? null]).length;
+  let size = 0;
+  const add = (value: JsonValue): void => {
+    size += typeof value === "string" ? value.length + 2 : 4;
+    if (typeof value !== "object" || value === null || size > MAX_TOOL_CHARACTERS) return;
+    if (isJsonArray(value)) {
+      for (const item of value) if (size <= MAX_TOOL_CHARACTERS) add(item);
+      return;
+    }
+    for (const key of Object.keys(value)) {
+      size += key.length + 4;
+      if (size <= MAX_TOOL_CHARACTERS) add(value[key] ?? null);
+    }
+  };
+  for (const part of [name, title, description, inputSchema, outputSchema ?? null]) add(part);
+  return size;
 }
 
 function onOneLine({ tool, message }: ToolNote): ToolNote {

@@ -41,7 +41,7 @@ export class FolderSource {
     const updates: SourceUpdate[] = [];
     let sinceMs = clock.monotonicMs();
     for (const change of changes) {
-      if (change.kind === "text") await readAhead?.(change.text, formatOf(change.path));
+      if (change.kind === "text") await readAhead?.declaration(change.text, formatOf(change.path));
       updates.push(this.#updateOf(change));
       if (change.kind === "text") sinceMs = Math.min(sinceMs, change.sinceMs);
       await pacer.turn();

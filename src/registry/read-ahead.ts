@@ -27,13 +27,11 @@ export interface ReadAheadDeps {
  */
 export function createReadAhead({ clock, compilePattern }: ReadAheadDeps): ReadAhead {
   const lock = new KeyedLock();
-  const compile = async (text: string, format: "yaml" | "json"): Promise<void> => {
-    const read = parseDocument(text, format);
-    if (!read.ok) return;
+  const compile = async (sources: Iterable<string>): Promise<void> => {
     await setImmediate();
     const pacer = new Pacer(clock);
     let work = 0;
-    for (const source of patternsIn(read.document.value)) {
+    for (const source of sources) {
       work += compilePattern(source);
       if (work > MAX_WORK) return;
       await pacer.turn();
@@ -41,8 +39,18 @@ export function createReadAhead({ clock, compilePattern }: ReadAheadDeps): ReadA
     // Reading it is a turn of its own.
     await setImmediate();
   };
-  return async (text, format) => {
-    if (mentions(text, "pattern", FEW_PATTERNS)) await lock.run("", () => compile(text, format));
+  return {
+    async declaration(text, format) {
+      if (!mentions(text, "pattern", FEW_PATTERNS)) return;
+      await lock.run("", async () => {
+        const read = parseDocument(text, format);
+        if (read.ok) await compile(patternsIn(read.document.value));
+      });
+    },
+    async schemas(schemas) {
+      const patterns = patternsIn(schemas);
+      if (patterns.size > FEW_PATTERNS) await lock.run("", () => compile(patterns));
+    },
   };
 }
 

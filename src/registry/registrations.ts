@@ -98,7 +98,7 @@ export class Registrations implements AsyncDisposable {
       await this.#locks.run(name, async () => {
         const registration = this.#kept.get(name);
         if (registration === undefined) return;
-        await readAhead?.(registration.text, registration.format);
+        await readAhead?.declaration(registration.text, registration.format);
         const startMs = clock.monotonicMs();
         const applied = await table.put([restored(registration, parse)]);
         this.#log(
@@ -173,7 +173,7 @@ export class Registrations implements AsyncDisposable {
       const message = `the declaration has ${bytes} bytes, at most ${MAX_DECLARATION_BYTES} are allowed; shorten it`;
       throw declarationInvalid([sourceProblem("api", message)], format);
     }
-    await this.#deps.readAhead?.(text, format);
+    await this.#deps.readAhead?.declaration(text, format);
     const outcome = parseOrFail(this.#deps.parse, text, format);
     if (!outcome.ok) throw declarationInvalid(outcome.problems, format);
     return outcome.declaration;

@@ -7,33 +7,29 @@ const FOR_READERS: ReadonlySet<string> = new Set(["title", "description", "$comm
 
 type Screen = (text: string) => string;
 
+/** What became of a tool. */
+export interface ScreenedTool {
+  /** `undefined`: it cannot be shown. */
+  readonly tool: UpstreamTool | undefined;
+  /** Absent where it is as it was. */
+  readonly note?: Offer["notes"][number];
+}
+
 /**
- * What a server offers with its texts fit to be shown. A tool whose name or schema says something that would have to be
- * shown otherwise than it is (a parameter, a value) is left out, since a call with what is shown would not be one of it.
- * What became of a tool stands in a note.
+ * A tool that a server offers, with its texts fit to be shown. One whose name or schema says something that would have to
+ * be shown otherwise than it is (a parameter, a value) is left out, since a call with what is shown would not be one of
+ * it.
  */
-export function screenOffer(offer: Offer, screen: Screen): Offer {
-  const tools: UpstreamTool[] = [];
-  const notes = offer.notes.map(({ tool, message }) => ({ tool, message: screen(message) }));
-  for (const tool of offer.tools) {
-    const screened = screenTool(tool, screen);
-    if (screened === undefined) {
-      notes.push({
-        tool: screen(tool.name),
-        message: "is left out: a name or a value in it holds a secret, or characters that are not seen",
-      });
-      continue;
-    }
-    if (screened !== tool) {
-      notes.push({
-        tool: tool.name,
-        message:
-          "what the server says of it holds secrets, which stand as ***, or characters that are not seen, which stand as <U+…>",
-      });
-    }
-    tools.push(screened);
+export function screenOffered(tool: UpstreamTool, screen: Screen): ScreenedTool {
+  const screened = screenTool(tool, screen);
+  if (screened === undefined) {
+    const message = "is left out: a name or a value in it holds a secret, or characters that are not seen";
+    return { tool: undefined, note: { tool: screen(tool.name), message } };
   }
-  return { tools, notes };
+  if (screened === tool) return { tool };
+  const message =
+    "what the server says of it holds secrets, which stand as ***, or characters that are not seen, which stand as <U+…>";
+  return { tool: screened, note: { tool: tool.name, message } };
 }
 
 /** The tool itself where there is nothing to change; `undefined`: it cannot be shown. */

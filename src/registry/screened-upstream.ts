@@ -1,19 +1,16 @@
 import type { Offer, ProbeReport, Upstream } from "../core/adapter.ts";
 import type { CallContext, Invoke, ToolCall } from "../core/call.ts";
 import type { Availability } from "../core/tool.ts";
-import { screenOffer } from "./screened-offer.ts";
 
 /**
- * An upstream whose words are fit to be shown: why it is down, what a probe found, and what it says of its tools. What
- * its calls give goes through shaping instead.
+ * An upstream whose words are fit to be shown: why it is down, and what a probe found. What its calls give goes through
+ * shaping instead, and what it says of its tools, which may be much, is screened tool by tool when they are read.
  */
 export class ScreenedUpstream implements Upstream {
   readonly #upstream: Upstream;
   readonly #screen: (text: string) => string;
   #told: Availability | undefined;
   #shown: Availability | undefined;
-  #offered: Offer | undefined;
-  #offer: Offer | undefined;
 
   constructor(upstream: Upstream, screen: (text: string) => string) {
     this.#upstream = upstream;
@@ -36,12 +33,7 @@ export class ScreenedUpstream implements Upstream {
   }
 
   offer(): Offer | undefined {
-    const offered = this.#upstream.offer?.();
-    if (offered !== this.#offered) {
-      this.#offered = offered;
-      this.#offer = offered === undefined ? undefined : screenOffer(offered, this.#screen);
-    }
-    return this.#offer;
+    return this.#upstream.offer?.();
   }
 
   invoke(call: ToolCall, context: CallContext): ReturnType<Invoke> {

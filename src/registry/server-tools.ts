@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
 import type { Availability } from "../core/tool.ts";
+import type { ReadAhead } from "./declaration-source.ts";
 import { changesOf, type Expansion, expandOffer, NOTHING_OFFERED, type RemoteDeclaration } from "./expand-offer.ts";
 import type { OpenTool } from "./open-tool.ts";
 import { Pacer } from "./pacer.ts";
@@ -27,6 +28,9 @@ export interface Served {
 export interface ServerToolsDeps {
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Makes a text of a server's fit to be shown. Default: as it came. */
+  readonly screen?: ((text: string) => string) | undefined;
+  readonly readAhead?: ReadAhead | undefined;
   /** Makes the tool of a server: its calls go through the server's upstream. */
   openMember(declaration: RemoteDeclaration, server: OpenTool): OpenTool;
   /** From now on this serves a name; `undefined`: nothing does. Visible with the next flush. */
@@ -188,9 +192,9 @@ export class ServerTools {
         const offer = this.#offer;
         const { server } = claim.declaration;
         if (server === undefined || offer === undefined) break;
-        const { clock, logger } = this.#deps;
-        const pacer = new Pacer(clock);
-        const expansion = await expandOffer(server, offer, this.#expansion, { pacer, logger });
+        const { clock, logger, readAhead, screen = (text: string): string => text } = this.#deps;
+        const means = { pacer: new Pacer(clock), logger, screen, readAhead };
+        const expansion = await expandOffer(server, offer, this.#expansion, means);
         settled = claim === this.#current.claim && open === this.#current.open && offer === this.#offer;
         if (settled && !this.#gone) this.#apply(expansion);
       }

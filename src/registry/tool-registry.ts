@@ -107,7 +107,7 @@ class FolderAndApiRegistry implements Registry {
   readonly #roles = new RolesSeen();
 
   constructor(deps: RegistryDeps) {
-    const { clock, logger, parse, readAhead } = deps;
+    const { clock, logger, parse, readAhead, screen } = deps;
     this.#deps = deps;
     this.#upstreams = new Upstreams(deps);
     this.#table = new ToolTable({
@@ -116,6 +116,8 @@ class FolderAndApiRegistry implements Registry {
       upstreams: this.#upstreams,
       steps: deps.steps ?? [],
       toolsets: deps.toolsets,
+      screen,
+      readAhead,
     });
     this.#registrations = new Registrations({ ...deps, table: this.#table });
     this.#source = new FolderSource({ clock, logger, parse, readAhead, table: this.#table });

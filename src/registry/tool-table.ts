@@ -10,7 +10,7 @@ import { AliasTable } from "./names.ts";
 import type { OpenTool, StandingStep } from "./open-tool.ts";
 import { conflictProblem, openProblem, sameProblems, sourceProblem } from "./problems.ts";
 import { ServedServers } from "./served-servers.ts";
-import type { Served } from "./server-tools.ts";
+import type { Served, ServerToolsDeps } from "./server-tools.ts";
 import { Snapshot } from "./snapshot.ts";
 import { buildDefinition, type Claim, sameDefinition, ToolEntry } from "./tool-entry.ts";
 import { type PlacedToolsets, SETTINGS_SOURCE, toolsetNotes } from "./toolset-notes.ts";
@@ -44,7 +44,7 @@ interface SourceState {
 }
 
 /** What a table works with. */
-export interface ToolTableDeps {
+export interface ToolTableDeps extends Pick<ServerToolsDeps, "screen" | "readAhead"> {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly upstreams: Upstreams;

@@ -2,6 +2,7 @@ import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { createGatewayClient, reasonOf } from "./gateway-client.ts";
 import { type GatewayProcess, startGateway } from "./gateway-process.ts";
+import { startHttpServers, type ToldTool } from "./http-servers.ts";
 import { START_TIMEOUT_MS } from "./spawned.ts";
 import { LONGEST_TURN } from "./turn-marks.ts";
 
@@ -9,7 +10,10 @@ import { LONGEST_TURN } from "./turn-marks.ts";
  * What is asserted of CPU time in one turn of the gateway's event loop. 20 ms are aimed at; code that runs for the first
  * time takes three times what it takes later, and CPU time itself doubles on a machine that many processes share.
  */
-const MAX_TURN_MS = 250;
+const MAX_TURN_MS = 120;
+
+/** The same where a server has a list of tools read, which is one message of up to a million characters. */
+const MAX_LIST_TURN_MS = 200;
 
 function tool(name: string, schema: object): string {
   return JSON.stringify({
@@ -89,4 +93,66 @@ test("huge declarations, schemas and arguments hold up no call of another tool [
   }
   console.log(`longest turn, in ms of CPU, for each hostile request: ${turnsMs.map(Math.round).join(", ")}`);
   expect(Math.max(...turnsMs)).toBeLessThan(MAX_TURN_MS);
+});
+
+function told(name: string, properties: object): ToldTool {
+  return { name, description: "Takes what it is given", inputSchema: { type: "object", properties } };
+}
+
+function numbered<T>(count: number, make: (i: number) => T): T[] {
+  return Array.from({ length: count }, (_, i) => make(i));
+}
+
+/** Lists of tools that take long to look through, by what is hostile about them. */
+const LISTS: Readonly<Record<string, readonly ToldTool[]>> = {
+  patterns: numbered(20, (n) =>
+    told(`t${n}`, Object.fromEntries(numbered(16, (i) => [`p${i}`, { pattern: `^\\p{L}{1,20}${n}x${i}$` }]))),
+  ),
+  many: numbered(1_000, (n) =>
+    told(
+      `t${n}`,
+      Object.fromEntries(numbered(15, (i) => [`p${i}`, { type: "string", description: `Part ${i} of it` }])),
+    ),
+  ),
+  wide: numbered(5, (n) =>
+    told(`t${n}`, Object.fromEntries(numbered(1_900, (i) => [`p${n}_${i}`, { type: "string", minLength: i }]))),
+  ),
+  huge: [told("t0", { a: { enum: numbered(150_000, String) } })],
+};
+
+test("lists of tools of hostile servers hold up no call of another tool [X-D05]", {
+  timeout: START_TIMEOUT_MS + 120_000,
+}, async () => {
+  await using servers = await startHttpServers();
+  const names = Object.keys(LISTS);
+  for (const name of names) servers.tools.set(name, [{ name: "first" }]);
+  const declared = names.map((name) => [
+    `${name}.yaml`,
+    `name: ${name}\ntype: mcp\nmcp: { url: '${servers.url(name)}', protocol: legacy }\n`,
+  ]);
+  await using gateway = await startGateway({
+    tools: { "quick.json": tool("quick", { properties: { n: { type: "integer" } } }), ...Object.fromEntries(declared) },
+    env: { NODE_OPTIONS: `--import=${pathToFileURL("test/e2e/turn-watch.ts").href}` },
+  });
+  using client = createGatewayClient(gateway.port);
+  const { service } = client;
+  const isThere = (name: string): Promise<boolean> =>
+    service.get({ name }).then(
+      () => true,
+      () => false,
+    );
+  for (const name of names) {
+    await expect.poll(() => isThere(`${name}/first`), { timeout: 60_000 }).toBe(true);
+    await expect.poll(() => servers.listeners(name), { timeout: 60_000 }).toBeGreaterThan(0);
+  }
+  const turnsMs: number[] = [];
+  await longestTurnMs(gateway, turnsMs.length);
+  for (const name of names) {
+    servers.tools.set(name, [...(LISTS[name] ?? []), { name: "last" }]);
+    servers.notify(name);
+    await expect.poll(() => isThere(`${name}/last`), { timeout: 60_000 }).toBe(true);
+    turnsMs.push(await longestTurnMs(gateway, turnsMs.length + 1));
+  }
+  console.log(`longest turn, in ms of CPU, for each list: ${turnsMs.map(Math.round).join(", ")}`);
+  expect(Math.max(...turnsMs)).toBeLessThan(MAX_LIST_TURN_MS);
 });

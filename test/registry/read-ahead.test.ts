@@ -39,7 +39,7 @@ test("patterns are compiled in their order, with turns for others between them",
     if (reading) setImmediate(other);
   };
   setImmediate(other);
-  await readAhead(declaration(20), "yaml");
+  await readAhead.declaration(declaration(20), "yaml");
   reading = false;
   expect(compiled).toEqual(Array.from({ length: 20 }, (_, i) => `^p${i}$`));
   expect(beforeEach).toEqual(beforeEach.toSorted((a, b) => a - b));
@@ -56,12 +56,12 @@ test("no more is compiled than a schema may have, and nothing of a text that has
         return work;
       },
     });
-  await compileWith(1)(declaration(8), "yaml");
-  await compileWith(1)(`${declaration(20)}name: again\n`, "yaml");
+  await compileWith(1).declaration(declaration(8), "yaml");
+  await compileWith(1).declaration(`${declaration(20)}name: again\n`, "yaml");
   expect(compiled).toEqual([]);
-  await compileWith(9_000)(declaration(20), "yaml");
+  await compileWith(9_000).declaration(declaration(20), "yaml");
   expect(compiled.splice(0)).toHaveLength(3);
-  await compileWith(1)(declaration(300), "yaml");
+  await compileWith(1).declaration(declaration(300), "yaml");
   expect(compiled.splice(0)).toHaveLength(101);
 });
 
@@ -75,6 +75,21 @@ test("patterns of one declaration are compiled before those of the next begin", 
       return compiled.push(source);
     },
   });
-  await Promise.all([readAhead(declaration(10, "a"), "yaml"), readAhead(declaration(10, "b"), "yaml")]);
+  await Promise.all([
+    readAhead.declaration(declaration(10, "a"), "yaml"),
+    readAhead.declaration(declaration(10, "b"), "yaml"),
+  ]);
   expect(compiled.map((source) => source[1]).join("")).toBe("a".repeat(10) + "b".repeat(10));
+});
+
+test("patterns of the schemas that a server offers are compiled ahead as well", async () => {
+  const compiled: string[] = [];
+  const readAhead = createReadAhead({ clock: handClock(), compilePattern: (source) => compiled.push(source) });
+  const schema = (count: number) => ({
+    properties: Object.fromEntries(Array.from({ length: count }, (_, i) => [`p${i}`, { pattern: `^${i}$` }])),
+  });
+  await readAhead.schemas([schema(8), null]);
+  expect(compiled).toEqual([]);
+  await readAhead.schemas([schema(20), { patternProperties: { "^x": {} } }]);
+  expect(compiled).toEqual([...Array.from({ length: 20 }, (_, i) => `^${i}$`), "^x"]);
 });

@@ -322,6 +322,7 @@ test("the breaker of one tool leaves the others of its server alone, and a new l
 
 /** Tools that cannot be served as they are, with a part of the reason. */
 const ODD: readonly (readonly [name: string, more: Parameters<typeof offered>[1], why: string])[] = [
+  ["large", { inputSchema: { type: "object", examples: ["x".repeat(1_100_000)] } }, "has more than 1 MiB"],
   ["", {}, "its name is empty"],
   ["x".repeat(257), {}, "its name has more than 256 characters"],
   ["line\nend", {}, "its name has control characters, or characters that are not seen"],
