@@ -4,11 +4,12 @@ import { settingKeys } from "../config/read-settings.ts";
 import type { ConfigIssue } from "../core/adapter.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
 import type { Delivery } from "../core/tool.ts";
-import { type ParsedResultRules, parseResultRules } from "../shaping/result-rules.ts";
+import type { ParsedResultRules } from "../shaping/result-rules.ts";
 import { toolsetIssues } from "./access.ts";
 import type { DeclarationDefaults } from "./declaration.ts";
 import { resultIssues } from "./declaration-parts.ts";
 import { type ResolvedPolicies, resolvePolicies } from "./policies.ts";
+import { resolveResult } from "./standards.ts";
 import { type ResolvedTimeouts, resolveTimeouts } from "./timeouts.ts";
 
 /** Mappings deeper than this are values: they replace each other as a whole. `params` has names and then keys. */
@@ -44,13 +45,7 @@ export function settleOverrides(
     inherited,
   );
   const delivery = ownValue(keys, "delivery") === "incremental" ? "incremental" : "conclusive";
-  const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
-  const result = parseResultRules(ownObject(keys, "result"), {
-    delivery,
-    defaultMaxLength,
-    defaultTruncation,
-    defaultRedact,
-  });
+  const result = resolveResult(ownObject(keys, "result"), { delivery, kind: "mcp" }, defaults);
   const timeouts = resolveTimeouts(ownObject(keys, "timeout") ?? {}, { delivery, kind: "mcp" }, defaults);
   const policies = resolvePolicies(keys, defaults);
   return {

@@ -52,12 +52,11 @@ export class Standards {
   /** As {@link parseResultRules}. */
   results(
     declared: JsonObject | undefined,
-    { delivery }: Pick<DeclaredTool, "delivery">,
+    tool: Pick<DeclaredTool, "delivery" | "kind">,
     defaults: DeclarationDefaults,
   ): ParsedResultRules {
-    const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
-    return sharedOf(this.#of(defaults).results, delivery, declared, (block) => {
-      return parseResultRules(block, { delivery, defaultMaxLength, defaultTruncation, defaultRedact });
+    return sharedOf(this.#of(defaults).results, `${tool.kind} ${tool.delivery}`, declared, (block) => {
+      return resolveResult(block, tool, defaults);
     });
   }
 
@@ -66,6 +65,16 @@ export class Standards {
     this.#known.set(defaults, known);
     return known;
   }
+}
+
+/** What is in force of a `result:` block; undefined: there is none. */
+export function resolveResult(
+  block: JsonObject | undefined,
+  { delivery, kind }: Pick<DeclaredTool, "delivery" | "kind">,
+  defaults: DeclarationDefaults,
+): ParsedResultRules {
+  const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
+  return parseResultRules(block, { delivery, kind, defaultMaxLength, defaultTruncation, defaultRedact });
 }
 
 /** What follows from a block, or from its absence, by what else it depends on. */

@@ -2,7 +2,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue } from "../core/json.ts";
 import { patternProblem } from "../core/redact-schema.ts";
 import type { EarlyStopRules } from "../core/shaper.ts";
-import type { Delivery } from "../core/tool.ts";
+import type { Delivery, ToolKind } from "../core/tool.ts";
 
 /** JSON Schema of the `early_stop:` part of a `result:` block. */
 export const EARLY_STOP_SCHEMA: JsonObject = {
@@ -45,8 +45,16 @@ export function readEarlyStop(block: JsonValue | undefined): EarlyStopRules | un
 }
 
 /** What is wrong with the rules; pointers are relative to `result`. */
-export function earlyStopIssues(rules: EarlyStopRules | undefined, delivery: Delivery): readonly ConfigIssue[] {
+export function earlyStopIssues(
+  rules: EarlyStopRules | undefined,
+  { delivery, kind }: { readonly delivery: Delivery; readonly kind?: ToolKind },
+): readonly ConfigIssue[] {
   if (rules === undefined) return [];
+  if (kind === "mcp") {
+    const message =
+      "`early_stop` ends a stream, and a tool of an MCP server gives its result in one piece: remove it, and shorten the result by `max_length`";
+    return [{ pointer: "/early_stop", message }];
+  }
   const { match } = rules;
   const problem = match === undefined ? undefined : matchProblem(match);
   return [

@@ -1,7 +1,7 @@
 import type { ConfigIssue } from "../core/adapter.ts";
 import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../core/json.ts";
 import { type FieldRules, type RedactRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
-import type { Delivery } from "../core/tool.ts";
+import type { Delivery, ToolKind } from "../core/tool.ts";
 import { EARLY_STOP_SCHEMA, earlyStopIssues, readEarlyStop } from "./early-stop-rules.ts";
 import { parseFieldPath } from "./field-path.ts";
 import { REDACT_SCHEMA, readRedact, redactIssues, redactLines } from "./redact-rules.ts";
@@ -146,6 +146,8 @@ export const RESULT_SCHEMA: JsonObject = {
 /** What the rules of a tool depend on besides its `result:` block. */
 export interface ResultRulesContext {
   readonly delivery: Delivery;
+  /** Absent: one whose tools can give their output in pieces. */
+  readonly kind?: ToolKind;
   /** `result.max_length` of gateway.yaml's defaults; absent: the built-in one, which is none for incremental tools. */
   readonly defaultMaxLength?: number | undefined;
   /** `result.truncation` of gateway.yaml's defaults, for conclusive tools; absent: `head`. */
@@ -191,7 +193,7 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
   const issues = [
     ...issuesOf(rules, get, context.delivery),
     ...redactIssues(get("redact"), rules, context.delivery),
-    ...earlyStopIssues(rules.earlyStop, context.delivery),
+    ...earlyStopIssues(rules.earlyStop, context),
   ];
   return { rules, issues, explain: () => explain(rules, get) };
 }

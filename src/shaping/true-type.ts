@@ -1,4 +1,5 @@
 import type { ContentPart, ResultNotice, UpstreamResult } from "../core/call.ts";
+import { isBareMp3 } from "./mp3-frame.ts";
 
 /** What stands where in bytes of a type, as Latin-1. Source: the formats' own specifications; https://mimesniff.spec.whatwg.org/. */
 const SIGNATURES: readonly (readonly [mimeType: string, ...signs: (readonly [at: number, sign: string])[]])[] = [
@@ -54,7 +55,8 @@ export function withTrueTypes(result: UpstreamResult): UpstreamResult {
 
 function trueType(data: Uint8Array): string | undefined {
   const beginning = Buffer.from(data.subarray(0, 32)).toString("latin1");
-  return SIGNATURES.find(([, ...signs]) => signs.every(([at, sign]) => beginning.startsWith(sign, at)))?.[0];
+  const signed = SIGNATURES.find(([, ...signs]) => signs.every(([at, sign]) => beginning.startsWith(sign, at)))?.[0];
+  return signed ?? (isBareMp3(data) ? "audio/mpeg" : undefined);
 }
 
 function isSame(mimeType: string, declared: string): boolean {

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import { EarlyStop } from "../../gen/toolgate/v1/call_pb.ts";
+import { type Answer, startContentServers } from "./content-servers.ts";
 import { openGateway, temporaryFolder } from "./effects-gateway.ts";
-import { textOf } from "./gateway-client.ts";
+import { retryUntil, textOf } from "./gateway-client.ts";
 import { startRecordingUpstream } from "./recording-upstream.ts";
 
 const incremental = { description: "gives more than anybody wants", delivery: "incremental" };
@@ -76,4 +77,42 @@ test("a conclusive tool gives no text before its end, whatever its upstream send
     );
   }
   expect(cases.filter((each) => each !== "started" && each !== "heartbeat")).toEqual(['completed "one\\ntwo\\n"']);
+});
+
+test("conclusive tools over HTTP and of MCP servers give nothing of an answer that has begun, progress apart [S2-70, S2-71]", {
+  timeout: 60_000,
+}, async () => {
+  const body = Buffer.from("first half, second half");
+  const half: Answer = {
+    mimeType: "text/plain",
+    body,
+    content: [{ type: "text", text: body.toString() }],
+    halts: true,
+  };
+  for (const name of ["half", "content/half"]) {
+    await using servers = await startContentServers({ half });
+    await using folder = await temporaryFolder();
+    const http = { name: "half", description: "answers in two", type: "http", endpoint: `${servers.origin}/half` };
+    const mcp = { name: "content", type: "mcp", mcp: { url: `${servers.origin}/mcp`, protocol: "legacy" } };
+    const files = { "tools/half.json": JSON.stringify(http), "tools/content.json": JSON.stringify(mcp) };
+    await using gateway = await openGateway({ folder: folder.path, files });
+    await retryUntil(
+      () => gateway.client.service.list({}),
+      ({ tools }) => tools.some((tool) => tool.name === "content/half"),
+      30_000,
+    );
+    const seen: unknown[] = [];
+    const heartbeat = { seconds: 0n, nanos: 100_000_000 };
+    let beats = 0;
+    for await (const { event } of gateway.client.service.callStream({ invocation: { name }, heartbeat })) {
+      if (event.case === "heartbeat") {
+        await servers.begun();
+        // The half had the time of some heartbeats to come out.
+        if (++beats === 3) servers.goOn();
+      } else if (event.case === "completed") seen.push(event.value.result?.content[0]?.part.value);
+      else seen.push(event.case);
+    }
+    expect(beats).toBeGreaterThanOrEqual(3);
+    expect(seen.filter((each) => each !== "progress")).toEqual(["started", "first half, second half"]);
+  }
 });

@@ -436,3 +436,17 @@ test.each([
   expect(problemLines(registry).join("\n")).toContain(message);
   expect(toolNames(registry)).toEqual([]);
 });
+
+test("`early_stop` is refused for tools of servers, whose results come in one piece, with what to do instead", async () => {
+  const mend =
+    /`early_stop` ends a stream, and a tool of an MCP server gives its result in one piece: remove it, .*`max_length`/;
+  for (const keys of [
+    "result: {early_stop: {match: a}}\n",
+    "delivery: incremental\nresult: {early_stop: {match: a}}\n",
+  ]) {
+    const { registry } = await start(keys);
+    expect(problemLines(registry)).toEqual([expect.stringMatching(mend)]);
+  }
+  const { registry } = await override("{delivery: incremental, result: {early_stop: {max_tokens: 5}}}");
+  expect(problemLines(registry)).toEqual([expect.stringMatching(mend)]);
+});

@@ -25,6 +25,39 @@ test("bytes have the media type that they show, and a notice where another one w
   expect(typed("application/x-own", Buffer.from("own"))).toEqual(["application/x-own", []]);
 });
 
+/** Frames of MP3, each with this header and as long as it says. */
+function mp3(header: readonly number[], size: number, frames: number): Buffer {
+  return Buffer.concat(Array.from({ length: frames }, () => Buffer.concat([Buffer.from(header)], size)));
+}
+
+test("MP3 is known without a tag, by two frames in a row, and nothing else is taken for it", () => {
+  // 128 kbit/s at 44,100 Hz; the same with padding; MPEG 2 with 64 kbit/s at 22,050 Hz; MPEG 2.5 with 32 kbit/s at 8,000 Hz.
+  const sizes = [
+    [[0xff, 0xfb, 0x90, 0], 417],
+    [[0xff, 0xfb, 0x92, 0], 418],
+    [[0xff, 0xf3, 0x80, 0], 208],
+    [[0xff, 0xe3, 0x48, 0], 288],
+  ] as const;
+  const typeOf = (data: Uint8Array): unknown => withTrueTypes({ content: [blob("", data)], effect: "none" }).content[0];
+  for (const [header, size] of sizes) {
+    expect(typeOf(mp3(header, size, 2))).toMatchObject({ mimeType: "audio/mpeg" });
+    expect(typeOf(mp3(header, size, 1))).toMatchObject({ mimeType: "" });
+    expect(typeOf(mp3(header, size + 1, 2))).toMatchObject({ mimeType: "" });
+  }
+  // Other layers, reserved values, a free bit rate, UTF-16 and JPEG.
+  for (const header of [
+    [0xff, 0xfd, 0x90, 0],
+    [0xff, 0xf9, 0x90, 0],
+    [0xff, 0xeb, 0x90, 0],
+    [0xff, 0xfb, 0xf0, 0],
+    [0xff, 0xfb, 0x9c, 0],
+    [0xff, 0xfb, 0x00, 0],
+    [0xff, 0xfe, 0x61, 0],
+  ]) {
+    expect(typeOf(mp3(header, 417, 3))).toMatchObject({ mimeType: "" });
+  }
+});
+
 test("of binary parts that are too large together the largest become links to what is kept, the others stay", async () => {
   const kept: number[] = [];
   const keep: KeepResult = (mediaType, content) => {
