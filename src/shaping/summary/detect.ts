@@ -99,16 +99,29 @@ const LEAST_RECORDS = 20;
 /** Lines of records begin with few different words. */
 const FEW_BEGINNINGS = 4;
 
+/** Most lines that are compared. */
+const MAX_RECORDS = 300;
+
+/** How far back a line is compared, and how many lines of records are like one of those before. */
+const LAST_LINES = 8;
+const LEAST_ALIKE = 0.5;
+
 /** What a compiler or a linter says of a place in a file. */
 const DIAGNOSTIC = /^\S+[:(]\d+[:,)\d]*:? (?:fatal |internal )?(?:error|warning|note|info)\b/i;
 
 /** Share of lines that are diagnostics; the others quote the source. */
 const LEAST_DIAGNOSTICS = 0.15;
 
-/** Lines that machines write one after the other, such as the steps of a build: few words begin half of them. */
+/** Lines that machines write one after the other, such as the steps of a build or the results of tests. */
 function isRecords(lines: readonly string[]): boolean {
   if (lines.length < LEAST_RECORDS || lines.filter((line) => HEADING.test(line)).length >= 2) return false;
   if (lines.filter((line) => DIAGNOSTIC.test(line)).length >= lines.length * LEAST_DIAGNOSTICS) return true;
+  const few = lines.slice(0, MAX_RECORDS);
+  return beginAlike(few) || few.filter(createIsAlike()).length >= few.length * LEAST_ALIKE;
+}
+
+/** Few words begin half of the lines. */
+function beginAlike(lines: readonly string[]): boolean {
   const counts = new Map<string, number>();
   for (const line of lines) {
     const word = /^[\p{L}\p{N}[][^\s(]{2,60}/u.exec(line)?.[0].replace(/\d+/g, "0");
@@ -116,6 +129,21 @@ function isRecords(lines: readonly string[]): boolean {
   }
   const often = [...counts.values()].toSorted((a, b) => b - a).slice(0, FEW_BEGINNINGS);
   return often.reduce((sum, count) => sum + count, 0) >= lines.length * 0.5;
+}
+
+/** Whether a line has a third of its words where one of the last lines has them, whatever their numbers; prose never does. */
+function createIsAlike(): (line: string) => boolean {
+  const last: (readonly string[])[] = [];
+  return (line) => {
+    const words = line.slice(0, 200).replace(/\d+/g, "0").split(/\s+/);
+    const isAlike = last.some((other) => {
+      const same = words.filter((word, i) => word === other[i]).length;
+      return same * 3 >= Math.max(words.length, other.length);
+    });
+    last.push(words);
+    if (last.length > LAST_LINES) last.shift();
+    return isAlike;
+  };
 }
 
 function isMarkdown(lines: readonly string[]): boolean {

@@ -38,7 +38,9 @@ const TIME =
 /** The time of a kernel's line: seconds since the start. */
 const UPTIME = /^\[ *\d+\.\d+\] /;
 
-const ERROR = /\b(?:error|fatal|fail(?:ed|ure|s)?|exception|severe|critical|panic|emerg|alert|crit|err|traceback)s?\b/i;
+/** Words of trouble, where they are not of the name of a file. */
+const ERROR =
+  /(?<![\w/])(?:error|fatal|fail(?:ed|ure|s)?|exception|severe|critical|panic|emerg|alert|crit|err|traceback)s?\b(?!\.\w|\/)/i;
 
 /** The name of a kind of exception. */
 const EXCEPTION = /[a-z](?:Error|Exception)\b/;

@@ -26,6 +26,9 @@ const NARROW = 110;
 const LEAST_BAD = 150;
 const LEAST_ONCE = 80;
 
+/** About the length of the number of a line. */
+const NUMBER = 6;
+
 /** Patterns that come less often have no place before the lines that happened once. */
 const LEAST_OFTEN = 3;
 
@@ -82,7 +85,7 @@ export function* logText(text: string, budget: number, question: Question): Work
     least: page.left * 0.72,
     line: lines(NARROW),
   });
-  section(page, "once", once, { least: 0, line: lines(onceWidth(once, page.left)) });
+  section(page, "once", once, { least: 0, line: onceLines(once, page.left) });
   section(page, "often", often, { least: 0, line: lines(NARROW) });
   return { text: page.lines.join("\n"), shown: `${page.shown.size} of ${log.lines} lines` };
 }
@@ -143,22 +146,24 @@ function section(page: Page, title: string, patterns: readonly LogPattern[], { l
 
 type Line = SectionRules["line"];
 
-/** Errors as wide as they fit, with their traces, of which the frames go first. */
+/** Errors as wide as they fit, with their traces: where not all have room, the frames go first, then the times. */
 function badLines(bad: readonly LogPattern[], room: number): Line {
   const choices = [
-    { width: WIDE, frames: TRACE_HEAD },
-    { width: WIDE, frames: 1 },
-    { width: LEAST_BAD, frames: 1 },
+    { width: WIDE, frames: TRACE_HEAD, isTimed: true },
+    { width: WIDE, frames: 1, isTimed: true },
+    { width: LEAST_BAD, frames: 1, isTimed: true },
+    { width: LEAST_BAD, frames: 0, isTimed: false },
+    { width: NARROW, frames: 0, isTimed: false },
   ] as const;
   const line =
-    ({ width, frames }: (typeof choices)[number]): Line =>
+    ({ width, frames, isTimed }: (typeof choices)[number]): Line =>
     (pattern) =>
-      times(pattern) + timed(pattern.first, width) + traceText(pattern.first, frames);
+      times(pattern) + timed(pattern.first, width, isTimed) + traceText(pattern.first, frames);
   const fits = (make: Line): boolean => {
     let left = room;
     return bad.every((pattern) => (left -= make(pattern).length + 1) >= 0);
   };
-  return choices.map(line).find(fits) ?? line(choices[2]);
+  return choices.map(line).find(fits) ?? line(choices[4]);
 }
 
 function lines(width: number): Line {
@@ -174,21 +179,20 @@ function wordsOf(line: string, width: number): string {
   return line.slice(0, Math.max(head, 0)) + GAP + line.slice(tail + 1);
 }
 
-/** Many short lines say more than few long ones. */
-function onceWidth(once: readonly LogPattern[], room: number): number {
-  return fittingWidth(
-    once.map(({ first }) => first.body.length),
-    room - 6 * once.length,
-    { narrow: LEAST_ONCE, wide: NARROW },
-  );
+/** Many short lines say more than few long ones, and than where they stand. */
+function onceLines(once: readonly LogPattern[], room: number): Line {
+  const lengths = once.map(({ first }) => first.body.length);
+  const width = fittingWidth(lengths, room, { narrow: LEAST_ONCE, wide: NARROW });
+  const needed = lengths.reduce((sum, length) => sum + Math.min(length, width) + NUMBER, 0);
+  return needed <= room ? lines(width) : ({ first }) => wordsOf(flatLine(first.body), width);
 }
 
 function times({ count }: LogPattern): string {
   return count > 1 ? `×${count} ` : "";
 }
 
-function timed({ line, time, body }: LogEntry, width: number): string {
-  return `${line}: ${excerpt(flatLine(time === "" ? body : `${time} ${body}`), width, NO_QUESTION, HEAD_SHARE)}`;
+function timed({ line, time, body }: LogEntry, width: number, isTimed: boolean): string {
+  return `${line}: ${excerpt(flatLine(time === "" || !isTimed ? body : `${time} ${body}`), width, NO_QUESTION, HEAD_SHARE)}`;
 }
 
 function whole(entry: LogEntry, width: number, question?: Question): string {

@@ -22,13 +22,15 @@ interface Reader {
   paragraph: string[];
   /** How the code began that the reader is in. */
   fence: string | undefined;
+  /** Whether the reader is in a comment, which is for nobody who reads. */
+  isComment: boolean;
   /** Whether the last line was of an item, which an indented one goes on with. */
   open: boolean;
 }
 
 /** Reads Markdown, and text, which is Markdown without marks. Wrapped lines of a paragraph become one. */
 export function* readBlocks(text: string): Work<Block[]> {
-  const reader: Reader = { blocks: [], paragraph: [], fence: undefined, open: false };
+  const reader: Reader = { blocks: [], paragraph: [], fence: undefined, isComment: false, open: false };
   for (const [i, line] of text.split("\n").entries()) {
     readLine(reader, line);
     if (i % 1_000 === 0) yield;
@@ -38,6 +40,7 @@ export function* readBlocks(text: string): Work<Block[]> {
 }
 
 function readLine(reader: Reader, line: string): void {
+  if (readComment(reader, line)) return;
   const trimmed = reader.fence === undefined ? withoutTags(line.trim()) : line.trim();
   if (readCode(reader, trimmed) || readItem(reader, line, trimmed) || readUnderline(reader, trimmed)) return;
   const type = typeOf(line, trimmed);
@@ -52,6 +55,14 @@ function readLine(reader: Reader, line: string): void {
 /** A line that begins with a tag of HTML has its words alone; empty: it has none. */
 function withoutTags(line: string): string {
   return line.startsWith("<") ? line.replace(/<!--.*?(?:-->|$)|<\/?[a-z][^<>]{0,500}>/gi, " ").trim() : line;
+}
+
+/** Takes a line of a comment of several lines; what stands in one line is left to others. */
+function readComment(reader: Reader, line: string): boolean {
+  const isWithin = reader.isComment;
+  if (isWithin) reader.isComment = !line.includes("-->");
+  else reader.isComment = reader.fence === undefined && /^\s*<!--(?!.*-->)/.test(line);
+  return isWithin || reader.isComment;
 }
 
 /** Takes a line that is of fenced code. */
@@ -124,7 +135,8 @@ function sentences(text: string): string[] {
   return parts;
 }
 
-/** Whether a block is there for the eye alone: images, badges, definitions of links, bare tags. */
-export function isOrnament({ text }: Block): boolean {
+/** Whether a block is there for the eye alone: images, badges, definitions of links, bare tags, links to other headings. */
+export function isOrnament({ type, text }: Block): boolean {
+  if (type === "item" && /^\S+ \[[^\]]{1,200}\]\(#[^)\s]*\)$/.test(text)) return true;
   return /^(?:\[?!\[|<[^>]{1,500}>$|\[[^\]]{1,200}\]:\s)/.test(text);
 }

@@ -1,4 +1,4 @@
-import { clip, excerpt, fittingWidth, flatLine, GAP } from "./excerpt.ts";
+import { clip, cutAfter, excerpt, fittingWidth, flatLine, GAP } from "./excerpt.ts";
 import { type Block, isOrnament, readBlocks } from "./prose-blocks.ts";
 import type { Question } from "./question.ts";
 import { TextIndex, weighTexts } from "./text-index.ts";
@@ -24,7 +24,13 @@ const COMMON = 0.6;
 const AFTER = 2.5;
 
 /** Shortest a first sentence is cut to. */
-const NARROW_LEAD = 64;
+const NARROW_LEAD = 60;
+
+/** About how many characters a text takes beyond its width, for its last word to be whole. */
+const BEYOND = 2;
+
+/** Shorter texts, such as `or`, and asides say not what a part is about. */
+const LEAST_LEAD = 30;
 
 /** Headings and the first words below them score so much. */
 const LEAD = 4;
@@ -44,7 +50,7 @@ export function* proseText(text: string, budget: number, question: Question): Wo
   const weighed = yield* weigh(blocks, question);
   const width = fittingWidth(lengthsOf(weighed), budget, { narrow: NARROW, wide: WIDE });
   const foremost = lengthsOf(weighed.filter(({ score }) => score >= LEAD));
-  const leads = fittingWidth(foremost, budget, { narrow: NARROW_LEAD, wide: WIDE });
+  const leads = fittingWidth(foremost, budget - BEYOND * foremost.length, { narrow: NARROW_LEAD, wide: WIDE });
   const order = weighed.toSorted((a, b) => b.score - a.score || a.index - b.index);
   const lines = new Map<number, string>();
   let left = budget;
@@ -52,7 +58,7 @@ export function* proseText(text: string, budget: number, question: Question): Wo
   for (const item of order) {
     const wide = item.score >= LEAD ? Math.max(width, Math.min(leads, 160)) : width;
     let line = lineOf(item, wide, question);
-    if (line.length + 1 > left && left > LEAST_PART) line = lineOf(item, left - 1, question);
+    if (line.length + 1 > left && left > LEAST_PART) line = clip(lineOf(item, left - 1, question), left - 1);
     if (line.length + 1 > left) {
       if (++misses > 60) break;
       continue;
@@ -80,7 +86,10 @@ function withoutAddresses(text: string): string {
 function sentence(text: string, width: number): string {
   if (text.length <= width) return text;
   const end = text.slice(0, width).search(/[.!?。！？](?:\s|$)(?!.*[.!?。！？]\s)/u);
-  return end > width * 0.6 ? text.slice(0, end + 1) + " …" : clip(text, width);
+  if (end > width * 0.6) return text.slice(0, end + 1) + " …";
+  // The word that the width ends in is often the one that says what it is about.
+  const whole = cutAfter(text, width - 1);
+  return whole === text.length ? text : text.slice(0, whole).trimEnd() + GAP;
 }
 
 function lengthsOf(items: readonly Weighed[]): number[] {
@@ -89,26 +98,40 @@ function lengthsOf(items: readonly Weighed[]): number[] {
 
 function* weigh(blocks: readonly Block[], question: Question): Work<Weighed[]> {
   const ask = yield* createAsk(blocks, question);
+  const scoreOf = createScore();
+  return blocks.map((block, index) => {
+    const asks = ask[index] ?? 0;
+    return { block, index, score: scoreOf(block) + asks, asked: asks > 0 };
+  });
+}
+
+/** What blocks are worth, one after the other: headings, then what each part begins with. */
+function createScore(): (block: Block) => number {
   let level = 0;
   let place = 0;
   let led = false;
   let code = 0;
-  return blocks.map((block, index) => {
-    const asks = ask[index] ?? 0;
+  return (block) => {
     if (block.type === "heading") {
-      level = block.level;
+      ({ level } = block);
       place = 0;
       led = false;
-      return { block, index, score: 8 - block.level * 0.4 + asks, asked: asks > 0 };
+      return 8 - level * 0.4;
     }
     code = block.type === "code" ? code + 1 : 0;
-    let score = block.type === "code" ? 0.5 - 0.3 * code : 2 - 0.25 * place - (block.follows ? AFTER : 0);
-    if (block.type === "text" && !led) score += 4 - level * 0.3;
-    else if (place === 0 && block.type === "item") score += 2;
-    led ||= block.type === "text";
-    if (block.type !== "code") place++;
-    return { block, index, score: score + asks, asked: asks > 0 };
-  });
+    let score = code > 0 ? 0.5 - 0.3 * code : 2 - 0.25 * place - (block.follows ? AFTER : 0);
+    const leads = isLead(block);
+    if (leads && !led) score += 4 - level * 0.3;
+    else if (place === 0 && (block.type === "item" || code === 1)) score += 2;
+    led ||= leads;
+    if (code === 0) place++;
+    return score;
+  };
+}
+
+/** Whether a block can say what its part is about. */
+function isLead({ type, text }: Block): boolean {
+  return type === "text" && text.length >= LEAST_LEAD && !text.startsWith(">");
 }
 
 function* createAsk(blocks: readonly Block[], question: Question): Work<Float64Array> {
