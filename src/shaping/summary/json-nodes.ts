@@ -1,5 +1,5 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, stringifyJson } from "../../core/json.ts";
-import { isScalar } from "./scalar-text.ts";
+import { isScalar, type Scalar, scalarText } from "./scalar-text.ts";
 
 /** A value that is not taken apart further. */
 export interface LeafNode {
@@ -7,6 +7,8 @@ export interface LeafNode {
   readonly value: JsonValue;
   /** Text that stands for the value. Absent: the value itself. */
   readonly note?: string;
+  /** Of a leaf that tells of several items: the value of each; `value` is the list of them. */
+  readonly each?: readonly Scalar[];
 }
 
 /** An object, or a list that holds objects. */
@@ -40,6 +42,16 @@ const MAX_VALUES = 4_000;
 
 /** The label of what all items of a list have in common. */
 const EACH = "[*]";
+
+/** Stands between the values of several items. */
+const BESIDE = " | ";
+
+/** A list of at most so many items has its short values side by side, each name once. */
+const MOST_BESIDE = 8;
+
+/** Longest value that stands beside others, and most characters of all of them. */
+const BESIDE_WIDTH = 40;
+const BESIDE_WIDTHS = 200;
 
 /** Gives the text that stands for a value, where it is told of elsewhere. */
 export type Elsewhere = (value: JsonValue) => string | undefined;
@@ -155,9 +167,10 @@ function buildList(list: readonly JsonValue[], { elsewhere, asks, depth }: Scope
   const items = picked.map((i) =>
     build(list[i] ?? null, { elsewhere, asks, depth: depth - 1, seen: new Map(), path: [] }),
   );
-  const { common, rest } = split(items);
+  const { common, beside, rest } = split(items);
   const entries = new Map<string, JsonNode>();
   if (common !== undefined) entries.set(EACH, common);
+  if (beside !== undefined) entries.set(items.map((_, i) => `[${i}]`).join(BESIDE), beside);
   for (const [i, node] of rest.entries()) if (node !== undefined) entries.set(`[${picked[i] ?? i}]`, node);
   if (picked.length < list.length) {
     entries.set("…", { type: "leaf", value: null, note: `${list.length} items` });
@@ -215,38 +228,61 @@ function beyond(value: JsonValue, { asks }: Scope): JsonNode {
 
 interface Split {
   readonly common: JsonNode | undefined;
+  /** What differs and is short, the values of all nodes side by side. */
+  readonly beside: JsonNode | undefined;
   readonly rest: readonly (JsonNode | undefined)[];
 }
 
-/** What all nodes have in common, and what is left of each. */
+/** What all nodes have in common, what can stand side by side, and what is left of each. */
 function split(nodes: readonly JsonNode[]): Split {
   const [first] = nodes;
-  if (first === undefined || nodes.length < 2) return { common: undefined, rest: nodes };
-  if (first.type === "leaf") {
-    const equal = nodes.every((node) => node.type === "leaf" && sameLeaf(node, first));
-    return equal ? { common: first, rest: nodes.map(() => undefined) } : { common: undefined, rest: nodes };
-  }
+  if (first === undefined || nodes.length < 2) return { common: undefined, beside: undefined, rest: nodes };
+  const leaves = nodes.filter((node) => node.type === "leaf");
   const branches = nodes.filter((node) => node.type === "branch");
-  return branches.length === nodes.length ? splitBranches(branches) : { common: undefined, rest: nodes };
+  if (branches.length === nodes.length) return splitBranches(branches);
+  if (first.type !== "leaf" || leaves.length < nodes.length)
+    return { common: undefined, beside: undefined, rest: nodes };
+  const rest = nodes.map(() => undefined);
+  if (leaves.every((leaf) => sameLeaf(leaf, first))) return { common: first, beside: undefined, rest };
+  const beside = besideEachOther(leaves);
+  return { common: undefined, beside, rest: beside === undefined ? nodes : rest };
+}
+
+/** One leaf for several; `undefined`: they are too many, or too long. */
+function besideEachOther(leaves: readonly LeafNode[]): LeafNode | undefined {
+  if (leaves.length > MOST_BESIDE) return undefined;
+  const each: Scalar[] = [];
+  for (const { value, note } of leaves) {
+    if (note !== undefined || !isScalar(value) || (typeof value === "string" && value.length > BESIDE_WIDTH)) {
+      return undefined;
+    }
+    each.push(value);
+  }
+  const texts = each.map((value) => scalarText(value, 2 * BESIDE_WIDTH));
+  const note = texts.map((text, i) => (text.includes("|") ? JSON.stringify(each[i]) : text)).join(BESIDE);
+  return note.length > BESIDE_WIDTHS ? undefined : { type: "leaf", value: each, note, each };
 }
 
 function splitBranches(nodes: readonly BranchNode[]): Split {
   const common = new Map<string, JsonNode>();
+  const beside = new Map<string, JsonNode>();
   const rest = nodes.map(() => new Map<string, JsonNode>());
   const names = new Set(nodes.flatMap((node) => [...node.entries.keys()]));
   for (const name of names) {
     const fields = nodes.map((node) => node.entries.get(name));
     const whole = fields.filter((field) => field !== undefined);
-    const inner = whole.length === nodes.length ? split(whole) : { common: undefined, rest: fields };
+    const inner: Split =
+      whole.length === nodes.length ? split(whole) : { common: undefined, beside: undefined, rest: fields };
     if (inner.common !== undefined) common.set(name, inner.common);
+    if (inner.beside !== undefined) beside.set(name, inner.beside);
     for (const [i, left] of inner.rest.entries()) if (left !== undefined) rest[i]?.set(name, left);
   }
-  const aliases = nodes[0]?.aliases ?? [];
+  const branchOf = (entries: Map<string, JsonNode>, node: BranchNode | undefined): BranchNode | undefined =>
+    entries.size === 0 ? undefined : { type: "branch", entries, aliases: node?.aliases ?? [] };
   return {
-    common: common.size === 0 ? undefined : { type: "branch", entries: common, aliases },
-    rest: rest.map((entries, i) =>
-      entries.size === 0 ? undefined : { type: "branch", entries, aliases: nodes[i]?.aliases ?? [] },
-    ),
+    common: branchOf(common, nodes[0]),
+    beside: branchOf(beside, nodes[0]),
+    rest: rest.map((entries, i) => branchOf(entries, nodes[i])),
   };
 }
 

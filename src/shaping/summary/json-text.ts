@@ -55,7 +55,7 @@ export function* jsonText(value: JsonValue, budget: number, question: Question):
   const tree = yield* jsonTree(value, { budget: treeBudget, question, elsewhere: (part) => labels.get(part) });
   const texts = [title, tree.text].filter((text) => text !== "");
   let left = budget - texts.join("\n").length - 1;
-  const shown = [`${tree.kept} of ${tree.total} values`];
+  const shown = [`${tree.said} of ${tree.total} values`];
   let weight = tables.reduce((sum, table) => sum + Math.sqrt(table.size), 0);
   for (const table of tables) {
     const own = Math.floor((left * Math.sqrt(table.size)) / weight);

@@ -9,7 +9,7 @@ import type { Work } from "./work.ts";
 /** Most leaves that are weighed. */
 const MAX_LEAVES = 6_000;
 
-/** An outline of a JSON value, with how much of it that is. */
+/** An outline of a JSON value, and how many values there are. */
 export interface JsonOutline extends Outline {
   readonly total: number;
 }
@@ -43,8 +43,11 @@ export function* jsonTree(value: JsonValue, options: TreeOptions): Work<JsonOutl
     made = next;
   }
   yield;
-  return { ...made, total: found.length };
+  return { ...made, total: found.reduce((sum, { each }) => sum + (each?.length ?? 1), 0) };
 }
+
+/** How much the worth of a leaf grows with the items it tells of: it costs more too, and each of them says less. */
+const MORE = 0.35;
 
 /** A leaf takes more than twice as many characters, so that those beyond could stand in no outline. */
 const LEAST_COST = 2;
@@ -85,14 +88,14 @@ function outlineLeaf(leaf: NamedValue, score: number, { budget, question, wider 
   const usual = Math.max(16, Math.min(score > 4 ? 240 : 90, Math.floor(budget / 4)));
   const width = Math.min(usual * wider, Math.max(usual, budget));
   const path = leaf.path.length === 0 ? ["value"] : leaf.path;
-  return { path, score, text: leaf.note ?? valueText(leaf.value, width, question) };
+  return { path, score, text: leaf.note ?? valueText(leaf.value, width, question), says: leaf.each?.length ?? 1 };
 }
 
 function collect(node: JsonNode, label: string | undefined, above: Above, found: NamedValue[]): void {
   if (found.length >= MAX_LEAVES) return;
   const path = label === undefined ? above.path : [...above.path, label];
   if (node.type === "leaf") {
-    found.push({ path, above, value: node.value, note: node.note });
+    found.push({ path, above, value: node.value, note: node.note, each: node.each });
     return;
   }
   const here = {
@@ -105,23 +108,42 @@ function collect(node: JsonNode, label: string | undefined, above: Above, found:
 /** The worth of each leaf: shallow, telling, short and new; above all what the question names. */
 function* weigh(found: readonly NamedValue[], question: Question): Work<Float64Array> {
   const scores = yield* askedFor(found, question);
-  const seen = new Map<string, Set<Scalar>>();
+  const isNew = createIsNew();
   const names = new Map<string, number>();
   for (const [i, leaf] of found.entries()) {
     if (i % 1_000 === 999) yield;
     const key = keyOf(leaf.path);
     const told = names.get(key) ?? telling(key);
     names.set(key, told);
-    let score = 4 - 0.8 * (leaf.path.length - 1) + told - dullness(leaf.value);
-    for (const label of leaf.path) if (label.startsWith("[")) score -= Math.min(3, 0.4 * indexOf(label));
-    const again = seen.get(key) ?? new Set();
-    seen.set(key, again);
-    const said = leaf.note ?? (isScalar(leaf.value) ? leaf.value : "");
-    if (again.has(said)) score -= 2.5;
-    again.add(said);
-    scores[i] = (scores[i] ?? 0) + score;
+    const score = told + placeWorth(leaf.path) - dullnessOf(leaf) - (isNew(key, leaf) ? 0 : AGAIN) + (scores[i] ?? 0);
+    // What tells of several costs more, and says as much more.
+    scores[i] = score < 0 ? score : score * (leaf.each?.length ?? 1) ** MORE;
   }
   return scores;
+}
+
+/** What a leaf is worth less that says by the same name what another one said. */
+const AGAIN = 2.5;
+
+function createIsNew(): (key: string, leaf: NamedValue) => boolean {
+  const seen = new Map<string, Set<Scalar>>();
+  return (key, { note, value }) => {
+    const before = seen.get(key) ?? new Set();
+    seen.set(key, before);
+    const { size } = before;
+    return before.add(note ?? (isScalar(value) ? value : "")).size > size;
+  };
+}
+
+/** What stands high up, and early in its lists, comes first. */
+function placeWorth(path: readonly string[]): number {
+  let worth = 4 - 0.8 * (path.length - 1);
+  for (const label of path) if (label.startsWith("[")) worth -= Math.min(3, 0.4 * indexOf(label));
+  return worth;
+}
+
+function dullnessOf({ value, each }: NamedValue): number {
+  return each === undefined ? dullness(value) : Math.min(...each.map(dullness));
 }
 
 function indexOf(label: string): number {

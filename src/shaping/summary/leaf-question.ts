@@ -17,6 +17,8 @@ export interface NamedValue {
   readonly value: JsonValue;
   /** Text that stands for the value. `undefined`: the value itself. */
   readonly note: string | undefined;
+  /** The values of several items, where it tells of them. */
+  readonly each: readonly Scalar[] | undefined;
 }
 
 /** How much a term counts in a value's own name, in a name above it, and in the value, the rarer the more. */
@@ -98,7 +100,7 @@ function* matchLeaves(found: readonly NamedValue[], terms: readonly Term[]): Wor
       above = leaf.above;
       path = bestOf([...above.path, ...above.aliases], names);
     }
-    const value = leaf.note === undefined && isScalar(leaf.value) ? find(startOf(leaf.value, MAX_VALUE)) : undefined;
+    const value = find(saidBy(leaf));
     if (leaves.push({ key: names(keyOf(leaf.path)), path, value }) % 1_000 === 0) yield;
   }
   return leaves;
@@ -146,6 +148,12 @@ function bestOf(path: readonly string[], names: (name: string) => Matches | unde
     best = known === undefined ? matches : matches.map((match, t) => Math.max(match, known[t] ?? 0));
   }
   return best;
+}
+
+/** The value of a leaf, or of each item that it tells of, as text; empty: something stands for it. */
+function saidBy({ value, note, each }: NamedValue): string {
+  if (each !== undefined) return each.map((one) => startOf(one, MAX_VALUE)).join("\n");
+  return note === undefined && isScalar(value) ? startOf(value, MAX_VALUE) : "";
 }
 
 function startOf(value: Scalar, most: number): string {

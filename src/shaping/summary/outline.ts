@@ -6,6 +6,8 @@ export interface OutlineLeaf {
   readonly score: number;
   /** Stands on a line of its own. */
   readonly alone?: boolean;
+  /** How many values it tells of. Absent: one. */
+  readonly says?: number;
 }
 
 /** An outline within its budget. */
@@ -13,6 +15,8 @@ export interface Outline {
   readonly text: string;
   /** How many of the leaves stand in it. */
   readonly kept: number;
+  /** How many values they tell of. */
+  readonly said: number;
 }
 
 interface Branch {
@@ -38,18 +42,24 @@ export function outline(leaves: readonly OutlineLeaf[], budget: number): Outline
   const homes = plant(leaves);
   const worths = Float64Array.from(leaves, worth);
   const order = leaves.map((_, i) => i).toSorted((a, b) => (worths[b] ?? 0) - (worths[a] ?? 0) || a - b);
-  let best: Outline = { text: "", kept: 0 };
+  let best: Outline = { text: "", kept: 0, said: 0 };
   let estimate = budget;
   for (let round = 0; round < ROUNDS; round++) {
     const kept = choose(leaves, homes, order, estimate);
     const text = render(leaves, homes, kept);
-    if (text.length <= budget && kept.size >= best.kept) best = { text, kept: kept.size };
+    if (text.length <= budget && kept.size >= best.kept) best = { text, kept: kept.size, said: saidBy(leaves, kept) };
     if (kept.size === leaves.length && text.length <= budget) break;
     const next = Math.floor((estimate * (budget - (text.length > budget ? 8 : 0))) / Math.max(1, text.length));
     if (next === estimate || (text.length <= budget && text.length > budget * 0.97)) break;
     estimate = Math.min(next, estimate * 2);
   }
   return best;
+}
+
+function saidBy(leaves: readonly OutlineLeaf[], kept: ReadonlySet<number>): number {
+  let said = 0;
+  for (const i of kept) said += leaves[i]?.says ?? 1;
+  return said;
 }
 
 function worth(leaf: OutlineLeaf): number {

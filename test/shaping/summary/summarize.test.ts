@@ -176,3 +176,46 @@ test("lists of the same length that hold something else are not told as the same
   expect(summary).toContain("parts: [1 items] ×30");
   expect(summary).toContain("fixed[0].kind: box");
 });
+
+test("short fields of a few items stand side by side, each name once, in the order of the items", () => {
+  const items = ["open", "shut", "lost", "open"].map((state, i) => ({
+    number: 700 + i,
+    owner: { login: `user-${i}`, kind: "person" },
+    state,
+    text: words(seeded(i), 60),
+  }));
+  const summary = summaryOf(JSON.stringify({ items }), 900);
+  expect(summary).toContain("[0] | [1] | [2] | [3]:");
+  expect(summary).toContain("number: 700 | 701 | 702 | 703");
+  expect(summary).toContain("state: open | shut | lost | open");
+  expect(summary).toContain("owner.login: user-0 | user-1 | user-2 | user-3");
+  expect(summary).toContain("owner.kind: person");
+});
+
+test("results of tests and listings, which have no times, are told as a log", () => {
+  const lines = Array.from(
+    { length: 120 },
+    (_, i) =>
+      `test/${words(seeded(i), 2).replace(" ", "/")}.spec > case ${i} ${i === 77 ? "FAILED" : "passed"} [${i} ms]`,
+  );
+  const summary = summaryOf(lines.join("\n"), 900);
+  expect(summary).toContain("120 lines");
+  expect(summary).toMatch(/errors and warnings:\n78: .* FAILED \[77 ms\]/);
+});
+
+test("a file whose name has a word of trouble in it is no error", () => {
+  const lines = Array.from({ length: 90 }, (_, i) => ` src/part-${i}/errors.ts | ${i + 3} ++++----`);
+  expect(summaryOf(lines.join("\n"), 700)).not.toContain("errors and warnings");
+});
+
+test("comments of several lines and lists of links to headings are no part of what Markdown says", () => {
+  const parts = Array.from(
+    { length: 10 },
+    (_, i) =>
+      `## Part ${i}\n\n<!-- YAML\nadded: v${i}.0.0\n-->\n\nor\n\nPart ${i} says this at some length. ${words(seeded(i), 60)}.`,
+  );
+  const contents = Array.from({ length: 10 }, (_, i) => `- [Part ${i}](#part-${i})`).join("\n");
+  const summary = summaryOf(`# All\n\n${contents}\n\n${parts.join("\n\n")}`, 1_300);
+  expect(summary).not.toMatch(/added:|-->|\]\(#/);
+  for (let i = 0; i < 10; i++) expect(summary).toContain(`Part ${i} says this`);
+});
