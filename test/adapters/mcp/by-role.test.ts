@@ -111,13 +111,13 @@ test("the common credential alone makes the offer, and one that nobody calls wit
 });
 
 test("a role's session ends when nobody of it calls, with its own credential, and the next call has another [S2-105]", async () => {
-  const rests: (() => void)[] = [];
+  const rests = new Set<() => void>();
   const clock: Clock = {
     ...systemClock,
     after(delayMs, task) {
       if (delayMs !== 300_000) return systemClock.after(delayMs, task);
-      rests.push(task);
-      return { [Symbol.dispose]: () => void rests.splice(rests.indexOf(task), 1) };
+      rests.add(task);
+      return { [Symbol.dispose]: () => void rests.delete(task) };
     },
   };
   await using fake = await startFakeHttp();
@@ -126,12 +126,12 @@ test("a role's session ends when nobody of it calls, with its own credential, an
     await server.ready();
     for (const round of [1, 2]) {
       expect(textOf(await callAs(server, ["admin"]))).toBe("ok");
-      expect(rests).toHaveLength(1);
-      for (const rest of [...rests]) rest();
+      expect(rests.size).toBe(1);
+      for (const rest of rests) rest();
       const deleted = (): readonly SeenRequest[] => fake.requests.filter(({ method }) => method === "DELETE");
       await fake.until(() => deleted().length === round);
       expect(deleted().map(sentFamily)).toEqual(Array(round).fill("ADMIN_TOKEN"));
-      rests.length = 0;
+      rests.clear();
     }
     expect(textOf(await callAs(server, ["sales"]))).toBe("ok");
   }

@@ -22,7 +22,7 @@ export interface FakeHttpOptions extends FakeOptions {
   readonly discoverStatus?: number;
   /** The value that `authorization` has to have. */
   readonly authorization?: () => string;
-  /** In place of it: whether a value does. */
+  /** Whether a value of it will do. */
   readonly accepts?: (authorization: string) => boolean;
   /** How who lacks it is refused; default: 401. */
   readonly challenge?: () => { readonly status: number; readonly header: string };
@@ -111,15 +111,17 @@ class FakeState {
     const message = (request.method === "POST" && body.startsWith("{") ? JSON.parse(body) : {}) as Message;
     const { method = "", url: path = "", headers } = request;
     this.requests.push({ method, path, headers, message });
-    const { authorization, accepts = () => true, older = false } = this.#options;
     if (this.#told(path, response)) return;
-    const known =
-      authorization === undefined ? accepts(headers.authorization ?? "") : headers.authorization === authorization();
-    if (!known) this.#challenge(response);
-    else if (older) this.#older(method, path, message, response);
+    if (!this.#knows(headers.authorization ?? "")) this.#challenge(response);
+    else if (this.#options.older === true) this.#older(method, path, message, response);
     else if (method === "GET") this.#get(response);
     else if (method === "DELETE") refuse(response, 204, "");
     else this.#post(message, headers, response);
+  }
+
+  #knows(credential: string): boolean {
+    const { authorization, accepts } = this.#options;
+    return (authorization === undefined || authorization() === credential) && (accepts?.(credential) ?? true);
   }
 
   /** Whether it was a request for metadata. */
