@@ -38,8 +38,8 @@ export interface UnfinishedCheck {
 /** Checks schemas when tools are loaded, and arguments when they are called. */
 export interface SchemaChecker {
   /**
-   * What is wrong with a schema, in one line; `undefined` where it can be used. Understands draft-07 and 2020-12, by
-   * `$schema` (default 2020-12); unknown keywords and formats mean nothing. Refuses other dialects, references out of
+   * What is wrong with a schema, in one line; `undefined` where it can be used. Understands draft-04, draft-06, draft-07, 2019-09
+   * and 2020-12, by `$schema` (default 2020-12); unknown keywords and formats mean nothing. Refuses other dialects, references out of
    * the document, patterns that need backtracking, and what would take long to read or to run: over 256 KiB, 2,000
    * properties, 64 levels, or alternatives that multiply.
    */

@@ -118,7 +118,7 @@ const COMMON: Readonly<Record<string, JsonObject>> = {
   input_schema: {
     type: "object",
     description:
-      "JSON Schema of the arguments, instead of `params`: draft 2020-12, or draft-07 where `$schema` says so. Its type is `object`.",
+      "JSON Schema of the arguments, instead of `params`: draft 2020-12, or another one from draft-04 on where `$schema` says so. Its type is `object`.",
   },
   output_schema: { type: "object", description: "JSON Schema of the structured result." },
   group: {

@@ -4,7 +4,7 @@ import type { ConfigIssue } from "../core/adapter.ts";
 import type { JsonObject, JsonValue } from "../core/json.ts";
 import { isJsonObject, ownValue, stringifyJson } from "../core/json.ts";
 import type { SharedResults } from "../core/shared-values.ts";
-import { dialectOf } from "../pipeline/schema/dialect.ts";
+import { DIALECTS_IN_WORDS, dialectOf } from "../pipeline/schema/dialect.ts";
 import { TOO_COMPLEX } from "../pipeline/schema/schema-refused.ts";
 import { type ReadSchema, readParams } from "./params.ts";
 import { checkSchemaValues } from "./schema-checks.ts";
@@ -85,7 +85,7 @@ function readFullForm(schema: JsonObject, key: string, document: SourceDocument,
     const named = valueText(ownValue(read, "$schema") ?? null);
     return refused(
       `/${key}/$schema`,
-      `\`${key}\`: expected JSON Schema draft-07 or 2020-12 in \`$schema\`, got ${named}`,
+      `\`${key}\`: expected JSON Schema ${DIALECTS_IN_WORDS} in \`$schema\`, got ${named}`,
     );
   }
   const why = problem(read);

@@ -355,8 +355,70 @@ test("an anchor of draft-07 and a dynamic reference of 2020-12 are followed", ()
   expect(outcome(dynamic, { a: 1 })).toEqual(['ok {"a":1}']);
 });
 
+const DRAFT_04 = { $schema: "http://json-schema.org/draft-04/schema#" };
+const DRAFT_06 = { $schema: "http://json-schema.org/draft-06/schema#" };
+const DRAFT_2019 = { $schema: "https://json-schema.org/draft/2019-09/schema" };
+
+test("in draft-04 the exclusive limits are flags, `id` names a schema, and what came later means nothing", () => {
+  const limits = object({ a: { minimum: 1, exclusiveMinimum: true, maximum: 3, exclusiveMaximum: false } }, DRAFT_04);
+  expect(outcome(limits, { a: 1 })).toEqual(["OUT_OF_RANGE /a: expected more than 1, got integer 1"]);
+  expect(outcome(limits, { a: 3 })).toEqual(['ok {"a":3}']);
+  const named = object({ a: { $ref: "#n" } }, { ...DRAFT_04, definitions: { x: { id: "#n", type: "integer" } } });
+  expect(outcome(named, { a: "x" })).toHaveLength(1);
+  const later = object({ a: { const: 1, if: { type: "string" }, else: false, contains: false } }, DRAFT_04);
+  expect(outcome(later, { a: 2 })).toEqual(['ok {"a":2}']);
+  expect(outcome(object({}, { ...DRAFT_04, required: [] }), {})).toEqual(["ok {}"]);
+});
+
+test("in draft-06 there is no `if`, and `const` counts", () => {
+  const schema = object({ a: { const: 1 }, b: { if: false, else: false } }, DRAFT_06);
+  expect(outcome(schema, { a: 2 })).toHaveLength(1);
+  expect(outcome(schema, { b: 2 })).toEqual(['ok {"b":2}']);
+});
+
+test("in 2019-09 a list of `items` stands for the first ones, and a recursive reference leads to the schema itself", () => {
+  const tuple = object({ a: { items: [{ type: "string" }], additionalItems: { type: "integer" } } }, DRAFT_2019);
+  expect(outcome(tuple, { a: ["x", 1] })).toEqual(['ok {"a":["x",1]}']);
+  expect(outcome(tuple, { a: [1] })).toEqual(["WRONG_TYPE /a/0: expected string, got integer 1"]);
+  expect(outcome(tuple, { a: ["x", "y"] })).toEqual(['WRONG_TYPE /a/1: expected integer, got string "y"']);
+  const more = { ...DRAFT_2019, unevaluatedProperties: false, dependentRequired: { own: ["name"] } };
+  const tree = object({ name: { type: "string" }, own: { $recursiveRef: "#" } }, { ...more, $recursiveAnchor: true });
+  expect(outcome(tree, { own: { own: { name: 7 } }, name: "x" })).toContain(
+    "WRONG_TYPE /own/own/name: expected string, got integer 7",
+  );
+  expect(outcome(tree, { name: "x", other: 1 })[0]).toMatch(/^UNKNOWN_PARAMETER \/other/);
+  expect(outcome(tree, { own: {} })[0]).toMatch(/^MISSING \/name/);
+});
+
+test.each([
+  [
+    "two schemas with a name of their own",
+    { a: { $id: "urn:a", properties: { b: { $recursiveRef: "#" } } } },
+    /\$recursiveRef/,
+  ],
+  [
+    "what its successor judges otherwise",
+    { a: { contains: {}, unevaluatedItems: false } },
+    /`contains` and `unevaluatedItems`/,
+  ],
+])("a schema of 2019-09 with %s is refused, since its meaning is in doubt", (_name, properties, why) => {
+  expect(checker.problem(object(properties, DRAFT_2019))).toMatch(why);
+});
+
+test.each([
+  ["a number for a flag", { a: { minimum: 1, exclusiveMinimum: 2 } }],
+  ["a flag of nothing", { a: { exclusiveMinimum: true } }],
+  ["a schema that is a word", { a: true }],
+])("a schema of draft-04 with %s is none", (_name, properties) => {
+  expect(checker.problem(object(properties, DRAFT_04))).toMatch(/^not a JSON Schema: \/properties\/a/);
+});
+
 const REFUSED: readonly (readonly [name: string, schema: JsonObject, problem: RegExp])[] = [
-  ["another dialect", { $schema: "http://json-schema.org/draft-04/schema#" }, /draft-04.*use draft-07 or 2020-12/],
+  [
+    "another dialect",
+    { $schema: "http://json-schema.org/draft-03/schema#" },
+    /draft-03.*use draft-04, draft-06, draft-07, 2019-09 or 2020-12/,
+  ],
   ["no name of a dialect", { $schema: 7 }, /"\$schema" 7 is not supported/],
   ["a type that is none", { properties: { a: { type: "strng" } } }, /\/properties\/a\/type .*boolean.*string/],
   ["draft-04 habits", { properties: { a: { required: true } } }, /\/properties\/a\/required must be array/],

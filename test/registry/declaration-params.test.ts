@@ -265,15 +265,20 @@ test("input_schema and params together are refused", () => {
   ]);
 });
 
-test("draft-07 and 2020-12 are the dialects; others are refused by name", () => {
-  for (const dialect of ["http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft/2020-12/schema"]) {
+test("the dialects are those from draft-04 on; others are refused by name", () => {
+  for (const dialect of [
+    ...["04", "06", "07"].map((draft) => `http://json-schema.org/draft-${draft}/schema#`),
+    ...["2019-09", "2020-12"].map((draft) => `https://json-schema.org/draft/${draft}/schema`),
+  ]) {
     expect(declare(withInputSchema(`$schema: ${dialect}\ntype: object`)).tool.inputSchema["$schema"]).toBe(dialect);
   }
-  expect(problems(withInputSchema("$schema: http://json-schema.org/draft-04/schema#\ntype: object"))).toEqual([
-    '7:3 `input_schema`: expected JSON Schema draft-07 or 2020-12 in `$schema`, got text "http://json-schema.org/draft-04/schema#"',
+  expect(problems(withInputSchema("$schema: http://json-schema.org/draft-03/schema#\ntype: object"))).toEqual([
+    '7:3 `input_schema`: expected JSON Schema draft-04, draft-06, draft-07, 2019-09 or 2020-12 in `$schema`, got text "http://json-schema.org/draft-03/schema#"',
   ]);
   expect(problems(`${withInputSchema("type: object")}output_schema: {$schema: 'urn:x'}\n`)).toEqual([
-    expect.stringMatching(/^8:17 `output_schema`: expected JSON Schema draft-07 or 2020-12/),
+    expect.stringMatching(
+      /^8:17 `output_schema`: expected JSON Schema draft-04, draft-06, draft-07, 2019-09 or 2020-12/,
+    ),
   ]);
 });
 

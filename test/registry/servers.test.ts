@@ -330,7 +330,7 @@ const ODD: readonly (readonly [name: string, more: Parameters<typeof offered>[1]
   ["list", { inputSchema: { type: "array" } }, "its input schema is not of type object"],
   ["network", { inputSchema: withQ({ $ref: "http://127.0.0.1:9/schema.json" }) }, "is not in the schema"],
   ["hostile", { inputSchema: withQ({ type: "string", pattern: "^(?=a)" }) }, "cannot be run in linear time"],
-  ["draft4", { inputSchema: { $schema: "http://json-schema.org/draft-04/schema#" } }, "use draft-07 or 2020-12"],
+  ["draft3", { inputSchema: { $schema: "http://json-schema.org/draft-03/schema#" } }, "2019-09 or 2020-12"],
   ["wrong", { inputSchema: withQ({ type: "strange" }) }, "not a JSON Schema"],
   ["deep", { inputSchema: nested(100) }, "too complex"],
 ];

@@ -17,8 +17,8 @@ const JITTER = 0.25;
 /** After a renewal that failed the next one is not tried sooner, while the token is still good. */
 const RENEW_PAUSE_MS = 5_000;
 
-/** Longest time for one answer. */
-const FETCH_MS = 10_000;
+/** Longest time for one answer: that of any upstream's. A call that has less ends by its own limit. */
+const FETCH_MS = 30_000;
 
 /** A client that identifies itself with a secret, and what its tokens are for. */
 export interface ClientCredentials {

@@ -8,11 +8,12 @@ import {
   stringifyJson,
 } from "../../core/json.ts";
 import { oneLine } from "../../core/text.ts";
-import { type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
+import { DIALECTS_IN_WORDS, type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
 import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
 import { DEFS, KEYWORDS, type KeywordShape } from "./keywords.ts";
 import type { CompilePattern, LinearPattern } from "./linear-pattern.ts";
+import { RULES_OF, type Translate, translatorOf } from "./older-dialects.ts";
 import { isPlainSchema } from "./plain-schema.ts";
 import { RefResolver } from "./ref-resolver.ts";
 import { SchemaRefused, tooComplex } from "./schema-refused.ts";
@@ -67,17 +68,18 @@ export function readSchema(schema: JsonObject, { meta, compilePattern }: ReadToo
     const dialect = dialectOf(schema);
     if (dialect === undefined) {
       const named = stringifyJson(ownValue(schema, "$schema") ?? null).slice(0, 100);
-      return refuse(`"$schema" ${named} is not supported: use draft-07 or 2020-12`);
+      return refuse(`"$schema" ${named} is not supported: use ${DIALECTS_IN_WORDS}`);
     }
     const reader = new SchemaReader(schema, {
       metaProblem: (part) => meta.problem(part, dialect),
       compilePattern,
       refs: new RefResolver(dialect),
+      translate: translatorOf(dialect),
     });
     const copy = reader.read();
     const loop = inPlaceProblem(copy);
     return loop === undefined
-      ? { ok: true, ready: { dialect, schema: copy, patterns: reader.patterns } }
+      ? { ok: true, ready: { dialect: RULES_OF[dialect], schema: copy, patterns: reader.patterns } }
       : refuse(loop);
   } catch (error) {
     if (error instanceof SchemaRefused) return refuse(error.message);
@@ -159,6 +161,7 @@ interface ReaderDeps {
   readonly metaProblem: (schema: JsonObject) => string | undefined;
   readonly compilePattern: CompilePattern;
   readonly refs: RefResolver;
+  readonly translate: Translate;
 }
 
 class SchemaReader {
@@ -197,10 +200,11 @@ class SchemaReader {
     return isJsonObject(schema) ? this.#object(schema, place) : schema;
   }
 
-  #object(schema: JsonObject, outer: Place): JsonObject {
+  #object(written: JsonObject, outer: Place): JsonObject {
     if (++this.#schemas > MAX_SCHEMAS) throw tooComplex(`more than ${MAX_SCHEMAS} schemas, references included`);
     if (++this.#depth > MAX_DEPTH) throw tooComplex("schemas nested too deep through $ref");
-    const place = this.#hasOwnBase(schema) ? { ...outer, base: schema } : outer;
+    const place = this.#deps.refs.isResource(written) ? { ...outer, base: written } : outer;
+    const schema = this.#deps.translate(written, this.#root);
     const copy: Record<string, JsonValue> = {};
     for (const [keyword, value] of Object.entries(schema)) {
       const shape = KEYWORDS.get(keyword);
@@ -209,12 +213,6 @@ class SchemaReader {
     this.#own(schema, copy, place);
     this.#depth--;
     return copy;
-  }
-
-  /** An `$id` that is a mere fragment is draft-07's way to write an anchor. */
-  #hasOwnBase(schema: JsonObject): boolean {
-    const id = ownValue(schema, "$id");
-    return typeof id === "string" && !id.startsWith("#");
   }
 
   /** What needs more than its shape: references, patterns, formats, nullable types. */

@@ -1,13 +1,23 @@
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, ownValue, pointerSteps } from "../../core/json.ts";
-import type { Dialect } from "./dialect.ts";
+import type { NamedDialect } from "./dialect.ts";
 
 /** Finds what references lead to, inside one document. */
 export class RefResolver {
   readonly #anchorOf: (schema: JsonObject) => string | undefined;
   readonly #anchors = new Map<JsonObject, ReadonlyMap<string, JsonObject>>();
 
-  constructor(dialect: Dialect) {
-    this.#anchorOf = dialect === "draft-07" ? fragmentId : anchorName;
+  /** The keyword that names a schema. */
+  readonly #idKey: "$id" | "id";
+
+  constructor(dialect: NamedDialect) {
+    this.#idKey = dialect === "draft-04" ? "id" : "$id";
+    this.#anchorOf = dialect.startsWith("draft") ? (schema) => fragmentId(schema, this.#idKey) : anchorName;
+  }
+
+  /** Whether references in the schema are relative to itself. One whose name is a mere fragment has an anchor by it. */
+  isResource(schema: JsonObject): boolean {
+    const id = ownValue(schema, this.#idKey);
+    return typeof id === "string" && !id.startsWith("#");
   }
 
   /**
@@ -15,7 +25,7 @@ export class RefResolver {
    * it. A dynamic reference leads to the same place as a plain one, since one document has one scope.
    */
   resolve(ref: string, base: JsonObject): JsonObject | boolean | undefined {
-    const id = ownValue(base, "$id");
+    const id = ownValue(base, this.#idKey);
     const own = typeof id === "string" ? id.replace(/#$/, "") : "";
     const local = own !== "" && ref.startsWith(`${own}#`) ? ref.slice(own.length) : ref;
     const fragment = local.startsWith("#") ? decode(local.slice(1)) : undefined;
@@ -46,9 +56,9 @@ function anchorName(schema: JsonObject): string | undefined {
   return typeof name === "string" ? name : undefined;
 }
 
-/** Draft-07 writes an anchor as an `$id` that is a mere fragment. */
-function fragmentId(schema: JsonObject): string | undefined {
-  const id = ownValue(schema, "$id");
+/** Draft-07 and those before it write an anchor as an `$id` that is a mere fragment. */
+function fragmentId(schema: JsonObject, idKey: string): string | undefined {
+  const id = ownValue(schema, idKey);
   return typeof id === "string" && id.startsWith("#") ? id.slice(1) : undefined;
 }
 
