@@ -1,56 +1,32 @@
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
-import { createAdapters } from "./adapters/index.ts";
-import { RESULT_TOOLS } from "./adapters/results/declarations.ts";
-import { createResultsAdapter } from "./adapters/results/index.ts";
 import { createRunHelper } from "./adapters/shared/launcher/run-helper.ts";
 import { createKeyFetch } from "./adapters/shared/network/key-fetch.ts";
 import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
 import { recordFolder } from "./config/record-settings.ts";
-import type { Adapter, PrivateReach } from "./core/adapter.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
 import type { EgressRules } from "./core/egress.ts";
-import { GatewayError } from "./core/errors.ts";
 import { showHidden } from "./core/hidden-text.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
-import type { AuditTrail, CallWatch, ToolPath } from "./core/observation.ts";
+import type { AuditTrail } from "./core/observation.ts";
 import type { ToolListing } from "./core/registry.ts";
-import type { HandleValues, ResultReader } from "./core/results.ts";
 import type { Redactor, SecretSettings } from "./core/secrets.ts";
-import type { ResultRules } from "./core/shaper.ts";
-import type { Step } from "./core/step.ts";
-import type { ToolKind } from "./core/tool.ts";
 import { VERSION } from "./core/version.ts";
+import { composeWith, declarationReader, keepResults } from "./gateway-tools.ts";
 import { apiKeyFile } from "./identity/api-key-file.ts";
 import { createIdentity, type Identity } from "./identity/identity.ts";
 import { type Observation, type ObservationOptions, openObservation } from "./observability/observation.ts";
-import { composePipeline } from "./pipeline/compose.ts";
 import { createPipelineSteps } from "./pipeline/index.ts";
-import { createSchemaChecker, type SchemaChecker } from "./pipeline/schema-checker.ts";
-import type { Declaration } from "./registry/declaration.ts";
-import { createDeclarationGrammar, type DeclarationGrammar } from "./registry/declaration-grammar.ts";
-import type { ParseDeclaration, ReadAhead } from "./registry/declaration-source.ts";
-import type { ComposeTool } from "./registry/open-tool.ts";
-import { parseDeclaration } from "./registry/parse-declaration.ts";
-import { createReadAhead } from "./registry/read-ahead.ts";
-import { restrictRegistrations } from "./registry/registration-policy.ts";
+import { createSchemaChecker } from "./pipeline/schema-checker.ts";
 import { createToolRegistry, type RegistryDeps } from "./registry/tool-registry.ts";
-import { redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
-import { createKeep, createOverflow } from "./shaping/call-keeping.ts";
-import { createHandleValues } from "./shaping/reading/handle-values.ts";
-import { createResultReader } from "./shaping/reading/result-reader.ts";
-import { createResultShaper } from "./shaping/result-shaper.ts";
-import { createJudge, judgeResults } from "./shaping/success.ts";
 import { WindowBudgets } from "./shaping/window-budget.ts";
 import { createFileRegistrations } from "./stores/file-registrations.ts";
-import { createFileTexts } from "./stores/file-texts.ts";
 import { lockFolder } from "./stores/folder-lock.ts";
-import { ResultFiles } from "./stores/result-files.ts";
 import { createSpillFiles } from "./stores/spill-files.ts";
 import { createSqliteLedger } from "./stores/sqlite-ledger.ts";
 
@@ -239,125 +215,6 @@ async function lockState({ state }: GatewayConfig, clock: Clock, logger: Logger)
   return lock;
 }
 
-/** Makes what reads declarations, those over the wire within the bounds of the configuration. */
-function declarationReader(
-  { config, environment = {} }: GatewayOptions,
-  settings: LiveSettings,
-  { steps, checker, results, clock }: ReaderParts,
-): Reader {
-  const { registration } = config;
-  const grammarWith = (adapters: ReadonlyMap<ToolKind, Adapter>): DeclarationGrammar =>
-    createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
-  const adapters = adaptersByKind(config, environment);
-  const grammar = grammarWith(adapters);
-  const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
-  const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
-  const readAhead = createReadAhead({ clock, compilePattern: (source) => checker.compilePattern(source) });
-  const programs = (): number => [...adapters.values()].reduce((sum, adapter) => sum + (adapter.programs?.() ?? 0), 0);
-  return { parse, readAhead, builtIn, prepare: () => grammar.prepare(), programs };
-}
-
-/** What reads declarations. */
-interface Reader {
-  readonly parse: ParseDeclaration;
-  readonly readAhead: ReadAhead;
-  builtIn(): readonly Declaration[];
-  /** Compiles what all declarations are checked with. */
-  prepare(): Promise<void>;
-  /** Programs of this machine that run for tools. */
-  programs(): number;
-}
-
-interface ReaderParts {
-  readonly steps: readonly Step[];
-  readonly checker: SchemaChecker;
-  readonly results: KeptResults | undefined;
-  readonly clock: Clock;
-}
-
-/** The tools by which models read kept results: declared like any tool, so that the same policies hold for them. */
-function resultTools(
-  grammarWith: (adapters: ReadonlyMap<ToolKind, Adapter>) => DeclarationGrammar,
-  reader: ResultReader,
-  settings: LiveSettings,
-): () => readonly Declaration[] {
-  const adapter = createResultsAdapter(reader);
-  const parse = parseWith(grammarWith(new Map([[adapter.kind, adapter]])), settings, "none");
-  return () =>
-    RESULT_TOOLS.map(({ name, text }) => {
-      const outcome = parse(text, { format: "yaml", source: `built-in:${name}` });
-      if (outcome.ok) return outcome.declaration;
-      throw new GatewayError("INTERNAL", "internal error", { cause: new Error(outcome.problems[0]?.message) });
-    });
-}
-
-/** Results that are kept, and the ways to them. */
-interface KeptResults {
-  readonly store: ResultFiles;
-  readonly reader: ResultReader;
-  readonly handles: HandleValues;
-}
-
-/** `undefined` where the configuration does not have results kept. Nothing is read or written yet. */
-function keepResults({ config, secrets, logger }: GatewayOptions, clock: Clock): KeptResults | undefined {
-  const { results, state } = config;
-  if (!results.keep) return undefined;
-  const { encryptionKey: keyRef, ...limits } = results;
-  const means = { secrets: secrets.source, clock, logger };
-  const store = new ResultFiles({ ...limits, ...means, keyRef, folder: join(state.folder, "results") });
-  return { store, reader: createResultReader(store, secrets.redactor), handles: createHandleValues(store) };
-}
-
-/** Reads declarations by the settings of the moment. `reach`: how far those that come over the wire may lead. */
-function parseWith(grammar: DeclarationGrammar, settings: LiveSettings, reach: PrivateReach): ParseDeclaration {
-  return (text, { format, source }) =>
-    parseDeclaration(text, {
-      format,
-      source,
-      grammar,
-      reach: source === "api" ? reach : "all",
-      ...settings.ofDeclarations,
-    });
-}
-
-/** What a tool's path takes beside its steps. */
-interface ComposeMeans {
-  readonly secrets: Secrets;
-  readonly clock: Clock;
-  readonly results: KeptResults | undefined;
-  readonly budgets: WindowBudgets;
-  readonly watch: CallWatch | undefined;
-}
-
-/** Makes each tool's path: the steps around its adapter, then what becomes of its result. */
-function composeWith(steps: readonly Step[], { secrets, clock, results, budgets, watch }: ComposeMeans): ComposeTool {
-  return ({ policy, stepConfigs, rules }, tool, upstream) => {
-    const pipeline = composePipeline({ steps, tool, policy, stepConfigs, deps: { clock } });
-    // Inside the pipeline, since its steps have to know a failure that only the result rules tell.
-    const judged = judgeResults(createJudge(tool.name, rules), (call, context) => upstream.invoke(call, context));
-    const invoke = pipeline.wrap(judged);
-    const readOnly = tool.hints.readOnly === true;
-    const redactor = redactorOfResults(rules.redact, secrets);
-    const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly, budgets });
-    const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
-    const path: ToolPath = (call, context) => {
-      if (store === undefined) return shaper.shape(invoke(call, context), call, { context });
-      const origin = { tool: tool.name, principal: context.principal.id };
-      const overflow = masksInPieces(rules) ? createOverflow(store, { redactor, rules }, origin) : undefined;
-      return shaper.shape(invoke(call, { ...context, overflow }), call, { context, keep: createKeep(store, origin) });
-    };
-    return {
-      steps: pipeline.names,
-      run: watch === undefined ? path : (call, context) => watch.run(tool, path, call, context),
-    };
-  };
-}
-
-/** Whether what the rules mask can be masked in a text that comes in pieces of any size. */
-function masksInPieces({ redact }: ResultRules): boolean {
-  return redact === undefined || (redact.fields.length === 0 && redact.patterns.length === 0);
-}
-
 function urlOf(address: ListenAddress, { tls }: GatewayConfig): string {
   if ("path" in address) return addressText(address);
   return `${tls === undefined ? "http" : "https"}://${addressText(address)}`;
@@ -386,18 +243,4 @@ function portSettings(config: GatewayConfig): PortSettings {
     allowedOrigins: cors.allowedOrigins,
     registrationRoles: registration.roles,
   };
-}
-
-function adaptersByKind(
-  { tools, scripts, servers, state }: GatewayConfig,
-  environment: Readonly<Record<string, string | undefined>>,
-): ReadonlyMap<ToolKind, Adapter> {
-  const adapters = createAdapters({
-    environment,
-    folder: tools.folder,
-    shell: scripts.shell,
-    starts: servers.starts,
-    cache: createFileTexts(join(state.folder, "servers")),
-  });
-  return new Map(adapters.map((adapter) => [adapter.kind, adapter]));
 }

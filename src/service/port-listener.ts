@@ -47,7 +47,7 @@ export function createPortListener(options: PortListenerOptions): Listener {
   const http2 = createHttp2(options);
   http2.on("sessionError", (error) => logger.debug("connection-failed", { error }));
   // A preface where ALPN has settled on HTTP/1: Node would keep the socket for ten seconds, and a stop with it.
-  http2.on("unknownProtocol", (socket) => void socket.destroy());
+  http2.on("unknownProtocol", (socket: Socket) => void socket.destroy());
   const takers = createTakers(http1, http2, {
     http1: (socket) =>
       limitAge(socket, keepalive, clock, { leave: () => void old.add(socket), cut: () => void socket.destroy() }),

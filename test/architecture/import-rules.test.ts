@@ -24,7 +24,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   cli: ["core", "config", "gen", "clients"],
 };
 
-const ENTRIES = ["src/gateway.ts", "src/index.ts", "src/main.ts"];
+const ENTRIES = ["src/gateway.ts", "src/gateway-tools.ts", "src/index.ts", "src/main.ts"];
 
 const modules = readModules("src");
 
@@ -90,7 +90,9 @@ test("adapters do not know each other, nor do steps", () => {
 
 test("only the composition root imports the list of adapters and the list of steps", () => {
   const isList = (path: string): boolean => /^src\/(adapters|pipeline)\/index\.ts$/.test(path);
-  expect(refused(modules, (from, to) => isList(to) && from !== "src/gateway.ts")).toEqual([]);
+  expect(
+    refused(modules, (from, to) => isList(to) && !["src/gateway.ts", "src/gateway-tools.ts"].includes(from)),
+  ).toEqual([]);
 });
 
 test("an RPC package is imported at the edge only", () => {

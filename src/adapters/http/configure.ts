@@ -73,7 +73,7 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     auth,
     signing,
     deadlineHeader,
-    redirects: checker.text("redirects") === "none" ? "none" : "same_origin",
+    redirects: redirectsOf(checker),
     egress,
     pool: poolLimits(keys, settings.pool),
     rest,
@@ -84,11 +84,19 @@ export function configureHttp(keys: JsonObject, tool: DeclaredTool, settings: Ad
     literals: literals.map(({ value }) => value),
     declared: keys,
   };
-  const reached = {
-    upstream: endpoint.origin,
-    alsoReaches: auth?.place === "token" ? [new URL(auth.client.tokenUrl).origin] : [],
-  };
-  return { ok: true, config, warnings, readOnly: config.readOnly, ...reached, secretRefs: secretRefsOf(config) };
+  const secretRefs = secretRefsOf(config);
+  return { ok: true, config, warnings, readOnly: config.readOnly, ...reachedBy(endpoint, auth), secretRefs };
+}
+
+function reachedBy(
+  { origin }: Endpoint,
+  auth: HttpConfig["auth"],
+): { readonly upstream: string; readonly alsoReaches: readonly string[] } {
+  return { upstream: origin, alsoReaches: auth?.place === "token" ? [new URL(auth.client.tokenUrl).origin] : [] };
+}
+
+function redirectsOf(checker: DeclarationChecker): HttpConfig["redirects"] {
+  return checker.text("redirects") === "none" ? "none" : "same_origin";
 }
 
 /** Thousands of tools have the same nothing. */

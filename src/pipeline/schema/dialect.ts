@@ -3,7 +3,6 @@ import { Ajv2019 } from "ajv/dist/2019.js";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { type JsonObject, ownValue, stringifyJson } from "../../core/json.ts";
 import { META_DRAFT_04 } from "./meta-draft-04.ts";
-import { RULES_OF } from "./older-dialects.ts";
 import { isPlainSchema } from "./plain-schema.ts";
 
 /** A version whose rules values are held against; what is written in another one is put into its words. */
@@ -11,6 +10,15 @@ export type Dialect = "draft-07" | "2020-12";
 
 /** A version of JSON Schema that schemas may be written in. */
 export type NamedDialect = Dialect | "draft-04" | "draft-06" | "2019-09";
+
+/** Whose words a schema of a version is put into. */
+export const RULES_OF: Readonly<Record<NamedDialect, Dialect>> = {
+  "draft-04": "draft-07",
+  "draft-06": "draft-07",
+  "draft-07": "draft-07",
+  "2019-09": "2020-12",
+  "2020-12": "2020-12",
+};
 
 /** The versions that schemas may be written in, for messages. */
 export const DIALECTS_IN_WORDS = "draft-04, draft-06, draft-07, 2019-09 or 2020-12";

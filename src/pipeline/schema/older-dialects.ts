@@ -1,15 +1,6 @@
 import { isJsonArray, type JsonObject, type JsonValue, ownValue } from "../../core/json.ts";
-import type { Dialect, NamedDialect } from "./dialect.ts";
+import type { NamedDialect } from "./dialect.ts";
 import { SchemaRefused } from "./schema-refused.ts";
-
-/** Whose words a schema of a version is put into. */
-export const RULES_OF: Readonly<Record<NamedDialect, Dialect>> = {
-  "draft-04": "draft-07",
-  "draft-06": "draft-07",
-  "draft-07": "draft-07",
-  "2019-09": "2020-12",
-  "2020-12": "2020-12",
-};
 
 /** Keywords that draft-06 does not know and draft-07 does. */
 const NEW_IN_07 = ["if", "then", "else"] as const;
@@ -20,7 +11,7 @@ const NEW_IN_06 = ["const", "contains", "propertyNames"] as const;
 /** Puts one schema into the words of the version whose rules count, without the schemas inside it. */
 export type Translate = (schema: JsonObject, root: JsonObject) => JsonObject;
 
-/** How schemas of a version are put into the words of {@link RULES_OF}. @throws SchemaRefused. */
+/** How schemas of a version are put into the words of `RULES_OF`. @throws SchemaRefused. */
 export function translatorOf(dialect: NamedDialect): Translate {
   switch (dialect) {
     case "draft-04":

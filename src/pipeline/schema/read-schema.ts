@@ -8,12 +8,12 @@ import {
   stringifyJson,
 } from "../../core/json.ts";
 import { oneLine } from "../../core/text.ts";
-import { DIALECTS_IN_WORDS, type Dialect, dialectOf, type MetaChecker } from "./dialect.ts";
+import { DIALECTS_IN_WORDS, type Dialect, dialectOf, type MetaChecker, RULES_OF } from "./dialect.ts";
 import { FORMATS } from "./formats.ts";
 import { inPlaceProblem } from "./in-place.ts";
 import { DEFS, KEYWORDS, type KeywordShape } from "./keywords.ts";
 import type { CompilePattern, LinearPattern } from "./linear-pattern.ts";
-import { RULES_OF, type Translate, translatorOf } from "./older-dialects.ts";
+import { type Translate, translatorOf } from "./older-dialects.ts";
 import { isPlainSchema } from "./plain-schema.ts";
 import { RefResolver } from "./ref-resolver.ts";
 import { SchemaRefused, tooComplex } from "./schema-refused.ts";
