@@ -54,7 +54,7 @@ export function declarationReader(
   const grammar = grammarWith(adapters);
   const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
   const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
-  const readAhead = createReadAhead({ clock, compilePattern: (source) => checker.compilePattern(source) });
+  const readAhead = createReadAhead({ clock, grammar, compilePattern: (source) => checker.compilePattern(source) });
   const programs = (): number => [...adapters.values()].reduce((sum, adapter) => sum + (adapter.programs?.() ?? 0), 0);
   return { parse, readAhead, builtIn, prepare: () => grammar.prepare(), programs };
 }

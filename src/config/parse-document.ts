@@ -4,6 +4,7 @@ import { readPlainYaml } from "./plain-yaml.ts";
 import type { SharedParts } from "./shared-parts.ts";
 import type { Finding, LineIndex, SourceDocument, SourceNode, SourceProblem } from "./source-document.ts";
 import { createSourceDocument, indexLines, mappingNode } from "./source-document.ts";
+import { inOneGo, type Steps } from "./steps.ts";
 import { holdsLoneSurrogate, LONE_SURROGATE, valueText } from "./wording.ts";
 import { readYaml } from "./yaml-document.ts";
 
@@ -49,9 +50,18 @@ export function parseDocument(
   format: "yaml" | "json",
   options: ParseDocumentOptions = {},
 ): DocumentOutcome {
+  return inOneGo(readDocument(text, format, options));
+}
+
+/** The same in steps. */
+export function* readDocument(
+  text: string,
+  format: "yaml" | "json",
+  options: ParseDocumentOptions = {},
+): Steps<DocumentOutcome> {
   const body = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   const lines = indexLines(body);
-  const read = readText(body, format, { lines, parts: options.parts });
+  const read = yield* readText(body, format, { lines, parts: options.parts });
   if (read.findings.length > 0) return refused(read.findings, lines);
   const nothing = options.allowEmpty === true ? mappingNode(new Map(), 0) : undefined;
   const root = read.root === undefined || read.root.plain === "" ? nothing : read.root;
@@ -73,17 +83,19 @@ export function orderProblems<P extends SourceProblem>(problems: readonly P[]): 
 }
 
 /** A text and its places, as far as there is no finding. */
-function readText(
+function* readText(
   text: string,
   format: "yaml" | "json",
   { lines, parts }: { readonly lines: LineIndex; readonly parts: SharedParts | undefined },
-): { readonly root: SourceNode | undefined; readonly findings: readonly Finding[] } {
+): Steps<{ readonly root: SourceNode | undefined; readonly findings: readonly Finding[] }> {
   const findings = badLength(text, format) ?? badSigns(text);
   if (findings.length > 0) return { root: undefined, findings };
   if (format === "json") return readJson(text, lines);
   const root = readPlainYaml(text, parts);
   if (root !== undefined) return { root, findings };
-  return text.length > MAX_WHOLE_YAML ? { root, findings: [TOO_LONG_FOR_WHOLE] } : readYaml(text, lines);
+  if (text.length > MAX_WHOLE_YAML) return { root, findings: [TOO_LONG_FOR_WHOLE] };
+  yield;
+  return yield* readYaml(text, lines);
 }
 
 function refused(findings: readonly Finding[], lines: LineIndex): DocumentOutcome {

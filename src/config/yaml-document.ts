@@ -2,6 +2,7 @@ import type { CST, ErrorCode, ParsedNode } from "yaml";
 import { Composer, Lexer, Parser } from "yaml";
 import { MAX_JSON_DEPTH } from "../core/json.ts";
 import type { Finding, LineIndex, SourceNode } from "./source-document.ts";
+import type { Steps } from "./steps.ts";
 import { inline } from "./wording.ts";
 import { convertYaml } from "./yaml-nodes.ts";
 import type { YamlReport } from "./yaml-reports.ts";
@@ -21,6 +22,9 @@ const MAX_REPORTS = 100;
 /** The parser's stack holds the document and a scalar besides the collections it is in. */
 const MAX_STACK = MAX_JSON_DEPTH + 8;
 
+/** Words and signs that are read at a stretch. */
+const LEXEMES_OF_STEP = 500;
+
 /** Ends the composer early. Caught in this file. */
 class Enough extends Error {}
 
@@ -35,8 +39,11 @@ interface Tokens {
  * keys (`<<`) are applied, aliases are resolved, keys are text; integers beyond 2^53 become `bigint`. The root is
  * absent where the text holds no value.
  */
-export function readYaml(text: string, lines: LineIndex): { root: SourceNode | undefined; findings: Finding[] } {
-  const { documents, findings } = readTokens(text);
+export function* readYaml(
+  text: string,
+  lines: LineIndex,
+): Steps<{ root: SourceNode | undefined; findings: Finding[] }> {
+  const { documents, findings } = yield* readTokens(text);
   const [first, second] = documents;
   if (first === undefined || findings.length > 0) return { root: undefined, findings };
   if (second !== undefined) {
@@ -46,6 +53,7 @@ export function readYaml(text: string, lines: LineIndex): { root: SourceNode | u
     });
   }
   const { contents, reports } = compose(first, text);
+  yield;
   const converted = contents === null ? undefined : convertYaml(contents, text, lines);
   findings.push(...(converted?.findings ?? []));
   const unexplained = reports.filter(({ start }) => {
@@ -64,17 +72,19 @@ export function readYaml(text: string, lines: LineIndex): { root: SourceNode | u
 type ReportSource = number | [number, number] | { readonly offset: number; readonly source?: string };
 
 /** Runs the parser up to its end or a limit. */
-function readTokens(text: string): Tokens {
+function* readTokens(text: string): Steps<Tokens> {
   const parser = new Parser();
   const tokens: Tokens = { documents: [], findings: [] };
   let lexemes = 0;
   for (const lexeme of new Lexer().lex(text)) {
     for (const token of parser.next(lexeme)) sort(token, tokens);
     lexemes++;
+    if (lexemes % LEXEMES_OF_STEP === 0) yield;
     if (lexemes > MAX_LEXEMES) return stopped(parser, tokens, TOO_LONG);
     if (parser.stack.length > MAX_STACK) return stopped(parser, tokens, `nested deeper than ${MAX_JSON_DEPTH} levels`);
   }
   for (const token of parser.end()) sort(token, tokens);
+  yield;
   return tokens;
 }
 

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { createDocumentCheck, type DocumentCheck } from "../config/document-check.ts";
+import { DocumentsAhead } from "../config/documents-ahead.ts";
 import { SharedParts } from "../config/shared-parts.ts";
 import type { Adapter } from "../core/adapter.ts";
 import type { JsonObject } from "../core/json.ts";
@@ -30,6 +31,8 @@ export interface DeclarationGrammar extends GrammarParts {
   readonly standards: Standards;
   /** What declarations have in common. */
   readonly parts: SharedParts;
+  /** What was read ahead of declarations. */
+  readonly documents: DocumentsAhead;
   /** Schemas of parts that declarations have in common. */
   readonly schemas: SharedResults<ReadSchema>;
   /** Checks declarations of a kind; of one that is not in force, what all kinds have in common. */
@@ -63,6 +66,7 @@ export function createDeclarationGrammar(parts: GrammarParts): DeclarationGramma
     notYet: notYetKeys(schemaParts),
     standards: new Standards(),
     parts: new SharedParts(),
+    documents: new DocumentsAhead(),
     schemas: new SharedResults(({ schema }) => freezeJson(schema)),
     check,
     prepare: async () => {

@@ -28,7 +28,8 @@ const MAX_KEYS = 200;
 /** Reads one declaration. Never throws for what the text holds: all its problems come back, in order of position. */
 export function parseDeclaration(text: string, options: ParseDeclarationOptions): DeclarationOutcome {
   const { source } = options;
-  const parsed = parseDocument(text, options.format, { parts: options.grammar.parts });
+  const { documents, parts } = options.grammar;
+  const parsed = documents.take(text, options.format) ?? parseDocument(text, options.format, { parts });
   if (!parsed.ok) return { ok: false, name: undefined, problems: toProblems(parsed.problems, source, false) };
   const { document } = parsed;
   const outcome = tooManyKeys(document.value) ?? readDeclaration({ text, document }, options);

@@ -1,7 +1,8 @@
 import { setImmediate } from "node:timers/promises";
-import { parseDocument } from "../config/parse-document.ts";
+import { type DocumentOutcome, readDocument } from "../config/parse-document.ts";
 import type { Clock } from "../core/clock.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../core/json.ts";
+import type { DeclarationGrammar } from "./declaration-grammar.ts";
 import type { ReadAhead } from "./declaration-source.ts";
 import { KeyedLock } from "./keyed-lock.ts";
 import { Pacer } from "./pacer.ts";
@@ -13,20 +14,35 @@ const FEW_PATTERNS = 8;
 const MAX_PATTERNS = 100;
 const MAX_WORK = 20_000;
 
+/** Longest text that is read in one go whatever is in it, in UTF-16 code units. */
+const SHORT_TEXT = 4_000;
+
 /** What reading ahead works with. */
 export interface ReadAheadDeps {
   readonly clock: Clock;
+  /** Documents are left there for who reads the declaration. */
+  readonly grammar: Pick<DeclarationGrammar, "documents" | "parts">;
   /** Compiles a pattern and remembers it. Returns about how many microseconds that takes. */
   compilePattern(source: string): number;
 }
 
 /**
- * Makes what compiles the patterns of a declaration before it is read, in slices between which others have their turn: a
- * pattern takes up to a millisecond where it is the first of its kind, and a declaration may have 100 of them. One
- * declaration at a time, so that no other's patterns make those be forgotten that were compiled for it.
+ * Makes what reads the document of a long declaration and compiles its patterns before it is checked, in slices between
+ * which others have their turn: a pattern takes up to a millisecond where it is the first of its kind, and a declaration
+ * may have 100 of them. One declaration at a time, so that no other's patterns make those be forgotten that were compiled
+ * for it.
  */
-export function createReadAhead({ clock, compilePattern }: ReadAheadDeps): ReadAhead {
+export function createReadAhead({ clock, grammar, compilePattern }: ReadAheadDeps): ReadAhead {
   const lock = new KeyedLock();
+  const readInSlices = async (text: string, format: "yaml" | "json"): Promise<DocumentOutcome> => {
+    const reading = readDocument(text, format, { parts: grammar.parts });
+    const pacer = new Pacer(clock);
+    for (;;) {
+      const step = reading.next();
+      if (step.done === true) return step.value;
+      await pacer.turn();
+    }
+  };
   const compile = async (sources: Iterable<string>): Promise<void> => {
     await setImmediate();
     const pacer = new Pacer(clock);
@@ -41,10 +57,14 @@ export function createReadAhead({ clock, compilePattern }: ReadAheadDeps): ReadA
   };
   return {
     async declaration(text, format) {
-      if (!mentions(text, "pattern", FEW_PATTERNS)) return;
+      const hasPatterns = mentions(text, "pattern", FEW_PATTERNS);
+      if (!hasPatterns && text.length <= SHORT_TEXT) return;
       await lock.run("", async () => {
-        const read = parseDocument(text, format);
-        if (read.ok) await compile(patternsIn(read.document.value));
+        const read = await readInSlices(text, format);
+        if (hasPatterns && read.ok) await compile(patternsIn(read.document.value));
+        // Checking it is a turn of its own.
+        else await setImmediate();
+        grammar.documents.keep(text, format, read);
       });
     },
     async schemas(schemas) {

@@ -3,6 +3,7 @@ import { parseDocument } from "../../src/config/parse-document.ts";
 import { readPlainYaml } from "../../src/config/plain-yaml.ts";
 import { SharedParts } from "../../src/config/shared-parts.ts";
 import { indexLines } from "../../src/config/source-document.ts";
+import { inOneGo } from "../../src/config/steps.ts";
 import { readYaml } from "../../src/config/yaml-document.ts";
 
 const DECLARATION = `# Looks an order up.
@@ -114,7 +115,7 @@ const CLOSE_CALLS = [
 function expectAgreement(text: string): boolean {
   const plain = readPlainYaml(text);
   if (plain === undefined) return false;
-  expect(readYaml(text, indexLines(text)), JSON.stringify(text)).toStrictEqual({ root: plain, findings: [] });
+  expect(inOneGo(readYaml(text, indexLines(text))), JSON.stringify(text)).toStrictEqual({ root: plain, findings: [] });
   return true;
 }
 

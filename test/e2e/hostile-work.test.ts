@@ -35,6 +35,8 @@ const DECLARATIONS = [
   `${HEAD}x-a: ${"[".repeat(500_000)}\n`,
   HEAD.replace("9/", `9/${"{a}".repeat(160_000)}`),
   `${HEAD}params:\n${Array.from({ length: 199 }, (_, i) => `  - {name: p${i}, type: string, pattern: '^\\p{L}{1,20}${i}$'}\n`).join("")}`,
+  // Aliases are not in the plain form.
+  `${HEAD}x-n: &n { a: 1 }\nx-a:\n${"  - { e: *n, g: 1.5 }\n".repeat(900)}nope: 1\n`,
 ];
 
 /** What is asked of a gateway, and why it says no. */
@@ -117,7 +119,7 @@ const LISTS: Readonly<Record<string, readonly ToldTool[]>> = {
   wide: numbered(5, (n) =>
     told(`t${n}`, Object.fromEntries(numbered(1_900, (i) => [`p${n}_${i}`, { type: "string", minLength: i }]))),
   ),
-  huge: [told("t0", { a: { enum: numbered(150_000, String) } })],
+  huge: [told("t0", { a: { enum: numbered(60_000, (i) => `the value of number ${i}`) } })],
 };
 
 test("lists of tools of hostile servers hold up no call of another tool [X-D05]", {

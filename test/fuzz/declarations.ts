@@ -6,6 +6,7 @@ import { parseDocument } from "../../src/config/parse-document.ts";
 import { readPlainYaml } from "../../src/config/plain-yaml.ts";
 import type { SharedParts } from "../../src/config/shared-parts.ts";
 import { indexLines } from "../../src/config/source-document.ts";
+import { inOneGo } from "../../src/config/steps.ts";
 import { readYaml } from "../../src/config/yaml-document.ts";
 import { isJsonObject, type JsonObject, type JsonValue, jsonEqual, stringifyJson } from "../../src/core/json.ts";
 import { createPipelineSteps } from "../../src/pipeline/index.ts";
@@ -323,7 +324,7 @@ function checkReaders(text: string, outcomes: Outcomes, parts: SharedParts): voi
   });
   if (plain !== undefined) {
     outcomes.count("plain");
-    const whole = readYaml(text, indexLines(text));
+    const whole = inOneGo(readYaml(text, indexLines(text)));
     holds(isDeepStrictEqual(whole, { root: plain, findings: [] }), "both readers of YAML agree", {
       plain: plain.value,
       whole: whole.root?.value,
