@@ -10,9 +10,9 @@ import { GatewayError } from "./core/errors.ts";
 import type { Logger } from "./core/logger.ts";
 import type { CallWatch, ToolPath } from "./core/observation.ts";
 import type { HandleValues, ResultReader } from "./core/results.ts";
-import type { ResultRules } from "./core/shaper.ts";
 import type { Step } from "./core/step.ts";
 import type { ToolKind } from "./core/tool.ts";
+import { withMaskedLog } from "./observability/redacting-logger.ts";
 import { composePipeline } from "./pipeline/compose.ts";
 import type { SchemaChecker } from "./pipeline/schema-checker.ts";
 import type { Declaration } from "./registry/declaration.ts";
@@ -22,11 +22,12 @@ import type { ComposeTool } from "./registry/open-tool.ts";
 import { parseDeclaration } from "./registry/parse-declaration.ts";
 import { createReadAhead } from "./registry/read-ahead.ts";
 import { restrictRegistrations } from "./registry/registration-policy.ts";
-import { redactorOfResults } from "./secrets/result-redactor.ts";
+import { patternsOf, redactorOfResults } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createKeep, createOverflow } from "./shaping/call-keeping.ts";
 import { createHandleValues } from "./shaping/reading/handle-values.ts";
 import { createResultReader } from "./shaping/reading/result-reader.ts";
+import { masksInPieces } from "./shaping/redact-rules.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import type { WindowBudgets } from "./shaping/window-budget.ts";
@@ -144,23 +145,22 @@ export function composeWith(
     const readOnly = tool.hints.readOnly === true;
     const redactor = redactorOfResults(rules.redact, secrets);
     const shaper = createResultShaper({ tool: tool.name, rules, redactor, readOnly, budgets });
+    const logged = withMaskedLog(patternsOf(rules.redact));
     const store = rules.handle === false || tool.delivery === "incremental" ? undefined : results?.store;
     const path: ToolPath = (call, context) => {
-      if (store === undefined) return shaper.shape(invoke(call, context), call, { context });
+      if (store === undefined) return shaper.shape(invoke(call, logged(context)), call, { context });
       const origin = { tool: tool.name, principal: context.principal.id };
-      const overflow = masksInPieces(rules) ? createOverflow(store, { redactor, rules }, origin) : undefined;
-      return shaper.shape(invoke(call, { ...context, overflow }), call, { context, keep: createKeep(store, origin) });
+      const overflow = masksInPieces(rules.redact) ? createOverflow(store, { redactor, rules }, origin) : undefined;
+      return shaper.shape(invoke(call, { ...logged(context), overflow }), call, {
+        context,
+        keep: createKeep(store, origin),
+      });
     };
     return {
       steps: pipeline.names,
       run: watch === undefined ? path : (call, context) => watch.run(tool, path, call, context),
     };
   };
-}
-
-/** Whether what the rules mask can be masked in a text that comes in pieces of any size. */
-function masksInPieces({ redact }: ResultRules): boolean {
-  return redact === undefined || (redact.fields.length === 0 && redact.patterns.length === 0);
 }
 
 function adaptersByKind(

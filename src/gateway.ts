@@ -6,13 +6,13 @@ import type { GatewayConfig } from "./config/gateway-config.ts";
 import { LiveSettings, type Reconfigured } from "./config/live-settings.ts";
 import { recordFolder } from "./config/record-settings.ts";
 import { type Clock, systemClock } from "./core/clock.ts";
+import { closeInTurn } from "./core/close-in-turn.ts";
 import type { EgressRules } from "./core/egress.ts";
-import { showHidden } from "./core/hidden-text.ts";
 import { addressText, type ListenAddress } from "./core/listen-address.ts";
 import type { Logger } from "./core/logger.ts";
 import type { AuditTrail } from "./core/observation.ts";
 import type { ToolListing } from "./core/registry.ts";
-import type { Redactor, SecretSettings } from "./core/secrets.ts";
+import type { SecretSettings } from "./core/secrets.ts";
 import { VERSION } from "./core/version.ts";
 import { composeWith, declarationReader, keepResults } from "./gateway-tools.ts";
 import { apiKeyFile } from "./identity/api-key-file.ts";
@@ -21,6 +21,7 @@ import { type Observation, type ObservationOptions, openObservation } from "./ob
 import { createPipelineSteps } from "./pipeline/index.ts";
 import { createSchemaChecker } from "./pipeline/schema-checker.ts";
 import { createToolRegistry, type RegistryDeps } from "./registry/tool-registry.ts";
+import { screenOf } from "./secrets/result-redactor.ts";
 import type { Secrets } from "./secrets/secrets.ts";
 import { createFrontDoor, type FrontDoorOptions } from "./service/front-door.ts";
 import { KeptCalls } from "./service/kept-calls.ts";
@@ -100,7 +101,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const identity = await openIdentity(options, settings, { clock, audit: seen.audit });
   const lock = await lockState(config, clock, logger);
   const store = createFileRegistrations(join(config.state.folder, "registrations"));
-  const means = { clock, logger, secrets, store, compose, steps, ...reader, ...besideTools(identity, redactor, seen) };
+  const more = besideTools(identity, options.secrets, seen);
+  const means = { clock, logger, secrets, store, compose, steps, ...reader, ...more };
   const registry = createToolRegistry({ ...means, ...toolRules(config, settings), tools: config.tools });
   const kept = keepCalls(config, { clock, logger });
   const face = { registry, kept, clock, logger, results: results?.reader, authenticate: identity.authenticate };
@@ -154,14 +156,6 @@ function toolRules(
   };
 }
 
-/** Closes what is there, each when the one before is closed. */
-async function closeInTurn(parts: readonly (Partial<AsyncDisposable & Disposable> | undefined)[]): Promise<void> {
-  for (const part of parts) {
-    await part?.[Symbol.asyncDispose]?.();
-    part?.[Symbol.dispose]?.();
-  }
-}
-
 type PortSettings = Pick<
   FrontDoorOptions,
   "listen" | "tls" | "limits" | "keepalive" | "drainMs" | "reflection" | "allowedOrigins" | "registrationRoles"
@@ -175,7 +169,8 @@ function secretsTaker(
   const run = createRunHelper({ environment, cwd: "/" });
   const none = { keyFile: undefined, folder: undefined, helper: undefined };
   let taken: SecretSettings = none;
-  return async ({ secrets: settings = none }) => {
+  return async ({ secrets: settings = none, defaults }) => {
+    secrets.mask(defaults.result.redact?.patterns ?? []);
     // What was read and asked for stays where nothing is said anew.
     if (isDeepStrictEqual(settings, taken)) return;
     await secrets.take(settings, { clock, logger, run });
@@ -198,11 +193,11 @@ function openIdentity(
 /** What the registry asks and tells others beside its tools. */
 function besideTools(
   identity: Identity,
-  redactor: Redactor,
+  secrets: Secrets,
   { denied }: Observation,
 ): Pick<RegistryDeps, "screen" | "examineMore" | "denied"> {
   return {
-    screen: (text) => showHidden(redactor.text(text)),
+    screen: ({ redact }) => screenOf(redact, secrets),
     examineMore: (signal) => identity.examine(signal),
     denied,
   };

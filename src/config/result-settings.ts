@@ -6,8 +6,11 @@ import {
   REDACT_PATTERNS_SCHEMA,
   REDACT_TOKENS_SCHEMA,
 } from "../core/redact-schema.ts";
-import { type RedactRules, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
+import { HIDDEN_CHARACTERS, type RedactRules, type ResultRules, TRUNCATIONS, type Trust } from "../core/shaper.ts";
 import type { Setting } from "./setting.ts";
+
+/** How far content of tools can be trusted that do not say it: to vouch for all of them nobody can. */
+const TRUSTS = ["none", "wrapped"] as const satisfies readonly Trust[];
 
 /** How results are shaped where a declaration is silent, by dotted key. */
 export const RESULT_SETTINGS = {
@@ -26,6 +29,20 @@ export const RESULT_SETTINGS = {
         "What is kept of a result that is too long, for conclusive tools that do not set `result.truncation`; built in: head.",
     },
   },
+  "defaults.result.hidden_characters": {
+    schema: {
+      enum: HIDDEN_CHARACTERS,
+      description:
+        "Whether characters that are not seen are shown by their number, for tools that do not set `result.hidden_characters`; built in: show.",
+    },
+  },
+  "defaults.result.trust": {
+    schema: {
+      enum: TRUSTS,
+      description:
+        "Whether content may be taken for more than data, for tools that do not set `result.trust`; `full` is for a declaration alone to say. Built in: none.",
+    },
+  },
   "defaults.result.redact.tokens": {
     schema: { ...REDACT_TOKENS_SCHEMA, description: `${REDACT_TOKENS_SCHEMA.description} Built in: true.` },
   },
@@ -38,7 +55,7 @@ export const RESULT_SETTINGS = {
   "defaults.result.redact.patterns": {
     schema: {
       ...REDACT_PATTERNS_SCHEMA,
-      description: `${REDACT_PATTERNS_SCHEMA.description} They hold for all tools, beside a tool's own.`,
+      description: `${REDACT_PATTERNS_SCHEMA.description} They hold for all tools, beside a tool's own, and in errors, listings and the log too.`,
     },
   },
 } as const satisfies Readonly<Record<string, Setting>>;
@@ -47,6 +64,8 @@ export const RESULT_SETTINGS = {
 export interface ResultDefaults {
   readonly maxLength?: number;
   readonly truncation?: ResultRules["truncation"];
+  readonly hiddenCharacters?: (typeof HIDDEN_CHARACTERS)[number];
+  readonly trust?: Trust;
   readonly redact?: RedactRules;
 }
 
@@ -57,6 +76,8 @@ export function readResultDefaults(values: Values): ResultDefaults {
   const get = (key: keyof typeof RESULT_SETTINGS): JsonValue | undefined => values.get(key);
   const length = get("defaults.result.max_length");
   const truncation = TRUNCATIONS.find((mode) => mode === get("defaults.result.truncation"));
+  const hiddenCharacters = HIDDEN_CHARACTERS.find((word) => word === get("defaults.result.hidden_characters"));
+  const trust = TRUSTS.find((word) => word === get("defaults.result.trust"));
   const redact = {
     tokens: get("defaults.result.redact.tokens"),
     fields: get("defaults.result.redact.fields"),
@@ -66,6 +87,8 @@ export function readResultDefaults(values: Values): ResultDefaults {
   return {
     ...(length === undefined ? {} : { maxLength: Number(length) }),
     ...(truncation === undefined ? {} : { truncation }),
+    ...(hiddenCharacters === undefined ? {} : { hiddenCharacters }),
+    ...(trust === undefined ? {} : { trust }),
     ...(redacts
       ? { redact: { tokens: redact.tokens !== false, fields: texts(redact.fields), patterns: texts(redact.patterns) } }
       : {}),

@@ -11,6 +11,9 @@ export const TRUNCATIONS = ["head", "tail", "head_tail", "error", "summary"] as 
   | "error"
 )[];
 
+/** What becomes of characters that are not seen. */
+export const HIDDEN_CHARACTERS = ["show", "keep"] as const;
+
 /** The `result:` block of a declaration, defaults filled in. */
 export interface ResultRules {
   readonly format: ResultFormat;
@@ -41,7 +44,7 @@ export interface ResultRules {
   /** What is masked besides the values of secrets. Absent: what has the shape of a credential. */
   readonly redact?: RedactRules | undefined;
   /** What becomes of characters that are not seen. Absent: they are shown. */
-  readonly hiddenCharacters?: "show" | "keep" | undefined;
+  readonly hiddenCharacters?: (typeof HIDDEN_CHARACTERS)[number] | undefined;
   /** When a stream is enough. Absent: never before its end or `maxLength`. */
   readonly earlyStop?: EarlyStopRules | undefined;
   /** Whether the content may be taken for more than data. Absent: `none`, and a result says so. */

@@ -1,3 +1,4 @@
+import type { CallContext } from "../core/call.ts";
 import type { LogFields, Logger } from "../core/logger.ts";
 import type { Redactor } from "../core/secrets.ts";
 import { cleanFields } from "./log-fields.ts";
@@ -16,4 +17,10 @@ export function withRedaction(logger: Logger, redactor: Redactor): Logger {
     error: (message, fields) => logger.error(message, clean(fields)),
     child: (fields) => withRedaction(logger.child(cleanFields(fields, redactor)), redactor),
   };
+}
+
+/** Has the log lines of calls masked by a redactor besides; undefined: they stay as they are. */
+export function withMaskedLog(redactor: Redactor | undefined): (context: CallContext) => CallContext {
+  if (redactor === undefined) return (context) => context;
+  return (context) => ({ ...context, logger: withRedaction(context.logger, redactor) });
 }

@@ -106,6 +106,8 @@ export interface DeclarationDefaults {
   readonly totalMs?: number;
   readonly maxLength?: number;
   readonly truncation?: ResultRules["truncation"];
+  readonly hiddenCharacters?: ResultRules["hiddenCharacters"];
+  readonly trust?: ResultRules["trust"];
   /** What is masked in results of all tools. */
   readonly redact?: ResultRules["redact"];
   /** Most bytes of one conclusive answer. */

@@ -65,8 +65,10 @@ export function upstreamDigestOf(parts: {
   /** The server's. */
   readonly name: string;
   readonly settings: AdapterSettings;
+  /** What is masked in all that the server says. */
+  readonly masked: readonly string[];
 }): string {
-  const { own, name, settings } = parts;
+  const { own, name, settings, masked } = parts;
   const { timeouts, maxResponseBytes, format, pool, reach, egress } = settings;
   return hash(
     "sha256",
@@ -79,6 +81,7 @@ export function upstreamDigestOf(parts: {
       pool: { ...pool },
       reach,
       egress: egressKey(egress),
+      masked,
     }),
     "hex",
   );

@@ -134,7 +134,7 @@ function toolFindings(
 /** What a declaration that names a server says of the tools behind it. */
 function serverOf(
   { text, document }: ReadText,
-  common: Pick<CommonParts, "keys" | "tool"> & {
+  common: Pick<CommonParts, "keys" | "tool" | "result"> & {
     readonly own: JsonObject;
     readonly settings: AdapterSettings;
     readonly upstream: string;
@@ -143,7 +143,7 @@ function serverOf(
   options: ParseDeclarationOptions,
 ): ReadServer & { readonly own: JsonObject } {
   const { grammar, defaults, source, format, origins } = options;
-  const { keys, tool, own, settings, upstream } = common;
+  const { keys, tool, own, settings, upstream, result } = common;
   const found = readServer({
     document,
     keys,
@@ -152,7 +152,7 @@ function serverOf(
     upstream,
     source,
     defaults,
-    upstreamDigest: upstreamDigestOf({ own, name: tool.name, settings }),
+    upstreamDigest: upstreamDigestOf({ own, name: tool.name, settings, masked: result.rules.redact?.patterns ?? [] }),
     schemaProblem: grammar.schemaProblem,
     stepKeys: grammar.steps.flatMap(({ name, configSchema }) => (configSchema === undefined ? [] : [name])),
     explain: (make) => {

@@ -2,6 +2,7 @@ import type { Offer } from "../core/adapter.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { DeclarationProblem } from "../core/registry.ts";
+import type { ResultRules } from "../core/shaper.ts";
 import type { Availability } from "../core/tool.ts";
 import type { ReadAhead } from "./declaration-source.ts";
 import { changesOf, type Expansion, expandOffer, NOTHING_OFFERED, type RemoteDeclaration } from "./expand-offer.ts";
@@ -29,7 +30,7 @@ export interface ServerToolsDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   /** Makes a text of a server's fit to be shown. Default: as it came. */
-  readonly screen?: ((text: string) => string) | undefined;
+  readonly screen?: ((rules: ResultRules) => (text: string) => string) | undefined;
   readonly readAhead?: ReadAhead | undefined;
   /** Makes the tool of a server: its calls go through the server's upstream. */
   openMember(declaration: RemoteDeclaration, server: OpenTool): OpenTool;
@@ -190,9 +191,10 @@ export class ServerTools {
       while (!settled && !this.#gone) {
         const { claim, open } = this.#current;
         const offer = this.#offer;
-        const { server } = claim.declaration;
+        const { server, rules } = claim.declaration;
         if (server === undefined || offer === undefined) break;
-        const { clock, logger, readAhead, screen = (text: string): string => text } = this.#deps;
+        const { clock, logger, readAhead } = this.#deps;
+        const screen = this.#deps.screen?.(rules) ?? ((text: string): string => text);
         const means = { pacer: new Pacer(clock), logger, screen, readAhead };
         const expansion = await expandOffer(server, offer, this.#expansion, means);
         settled = claim === this.#current.claim && open === this.#current.open && offer === this.#offer;

@@ -73,8 +73,7 @@ export function resolveResult(
   { delivery, kind }: Pick<DeclaredTool, "delivery" | "kind">,
   defaults: DeclarationDefaults,
 ): ParsedResultRules {
-  const { maxLength: defaultMaxLength, truncation: defaultTruncation, redact: defaultRedact } = defaults;
-  return parseResultRules(block, { delivery, kind, defaultMaxLength, defaultTruncation, defaultRedact });
+  return parseResultRules(block, { delivery, kind, defaults });
 }
 
 /** What follows from a block, or from its absence, by what else it depends on. */

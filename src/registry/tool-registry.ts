@@ -16,6 +16,7 @@ import type {
   ToolView,
 } from "../core/registry.ts";
 import type { SecretSource } from "../core/secrets.ts";
+import type { ResultRules } from "../core/shaper.ts";
 import { raceSignal } from "../core/signal.ts";
 import type { Affected } from "../core/step.ts";
 import type { RegistrationStore } from "../core/store.ts";
@@ -70,7 +71,7 @@ export interface RegistryDeps {
   /** Hears of calls of what is not there for their caller. */
   readonly denied?: (call: DeniedCall) => void;
   /** Makes a text of an upstream's (why it is down, what it says of its tools) fit to be shown. Default: as it came. */
-  readonly screen?: (text: string) => string;
+  readonly screen?: (rules: ResultRules) => (text: string) => string;
   /** Examines what is no tool's, for `diagnose`. Default: nothing. */
   readonly examineMore?: (signal: AbortSignal) => Promise<readonly CheckResult[]>;
 }

@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import { GatewayError } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SecretSource } from "../core/secrets.ts";
+import type { ResultRules } from "../core/shaper.ts";
 import { linkSignals, raceSignal } from "../core/signal.ts";
 import type { Declaration } from "./declaration.ts";
 import type { RemoteDeclaration } from "./expand-offer.ts";
@@ -20,7 +21,7 @@ export interface UpstreamsDeps {
   readonly compose: ComposeTool;
   readonly steps?: readonly StandingStep[];
   /** Makes a text of an upstream's fit to be shown. Default: it is as it came. */
-  readonly screen?: (text: string) => string;
+  readonly screen?: (rules: ResultRules) => (text: string) => string;
 }
 
 /** All upstreams that are open, those of replaced versions included. */
@@ -57,7 +58,7 @@ export class Upstreams implements AsyncDisposable {
       const upstream = await raceSignal(opening, limit.signal);
       limit.signal.throwIfAborted();
       const { screen } = this.#deps;
-      const screened = screen === undefined ? upstream : new ScreenedUpstream(upstream, screen);
+      const screened = screen === undefined ? upstream : new ScreenedUpstream(upstream, screen(declaration.rules));
       const opened = new OpenTool(declaration, screened, this.#openDeps);
       this.#open.add(opened);
       link.opened = opened;

@@ -5,6 +5,7 @@ import { chainRedactors } from "./chained-redactor.ts";
 import { type Environment, environmentProvider } from "./environment-secrets.ts";
 import { HelperSecrets } from "./helper-secrets.ts";
 import { KeyFile } from "./key-file.ts";
+import { LivePatterns } from "./live-patterns.ts";
 import { createRedactor } from "./redactor.ts";
 import { SecretChain } from "./secret-chain.ts";
 import { SecretFolder } from "./secret-folder.ts";
@@ -22,10 +23,17 @@ export interface SecretDeps {
 /** Secrets, and what masks them. Disposing leaves those of the environment. */
 export interface Secrets extends AsyncDisposable {
   readonly source: SecretSource;
-  /** Masks the values of those that were looked up, and whatever has the shape of a well-known credential. */
+  /**
+   * Masks the values of those that were looked up, whatever has the shape of a well-known credential, and what
+   * {@link mask} says besides: for all that leaves the gateway but results.
+   */
   readonly redactor: Redactor;
-  /** Masks these values alone: for results of tools that switch the shapes off. */
+  /** Masks the values and the shapes: for results, whose tools have patterns of their own. */
+  readonly shapes: Redactor;
+  /** Masks the values alone: for results of tools that switch the shapes off. */
   readonly values: Redactor;
+  /** Masks what matches one of these regular expressions too, from now on. */
+  mask(patterns: readonly string[]): void;
   /**
    * Takes over where secrets come from besides the environment.
    *
@@ -42,7 +50,9 @@ export function createSecrets(environment: Readonly<Record<string, string | unde
 class LiveSecrets implements Secrets {
   readonly source: SecretChain;
   readonly redactor: Redactor;
+  readonly shapes: Redactor;
   readonly values: Redactor;
+  readonly #patterns = new LivePatterns();
   readonly #first: SecretProvider;
   #places: readonly AsyncDisposable[] = [];
 
@@ -51,7 +61,12 @@ class LiveSecrets implements Secrets {
     this.#first = environmentProvider(environment);
     this.source = new SecretChain([this.#first], memory);
     this.values = createRedactor(memory);
-    this.redactor = chainRedactors(this.values, createTokenRedactor());
+    this.shapes = chainRedactors(this.values, createTokenRedactor());
+    this.redactor = chainRedactors(this.shapes, this.#patterns);
+  }
+
+  mask(patterns: readonly string[]): void {
+    this.#patterns.take(patterns);
   }
 
   async take({ keyFile, folder, helper }: SecretSettings, deps: SecretDeps): Promise<void> {

@@ -1,4 +1,5 @@
 import type { RedactionStream, Redactor } from "../core/secrets.ts";
+import { BeginningFilter } from "./beginning-filter.ts";
 import { FormMatcher } from "./form-matcher.ts";
 import { MaskedText } from "./masked-text.ts";
 import { TOKEN_SHAPES, type TokenShape } from "./token-shapes.ts";
@@ -41,13 +42,14 @@ export function createTokenRedactor(shapes: readonly TokenShape[] = TOKEN_SHAPES
     shapes.flatMap((shape) => shape.begins.map((text) => [text.toLowerCase(), { text, shape }] as const)),
   );
   const matcher = new FormMatcher([...beginnings.keys()].map((text) => ({ text, wholeWord: false })));
+  const filter = new BeginningFilter(beginnings.keys());
   const begun = (found: string): TokenShape | undefined => {
     const known = beginnings.get(found.toLowerCase());
     return known !== undefined && (known.shape.scheme === true || known.text === found) ? known.shape : undefined;
   };
   return {
     text(value) {
-      if (matcher.nextStart(value, 0) === value.length) return value;
+      if (!filter.isIn(value)) return value;
       const scan = new TokenScan(matcher, begun);
       return scan.push(value) + scan.end();
     },

@@ -53,6 +53,11 @@ export function redactIssues(
   return [...issues, { pointer, message: "`redact.fields` looks into JSON: remove it, or `format: text`" }];
 }
 
+/** Whether what the rules mask can be masked in a text that comes in pieces of any size. */
+export function masksInPieces(rules: RedactRules | undefined): boolean {
+  return rules === undefined || (rules.fields.length === 0 && rules.patterns.length === 0);
+}
+
 /** Effective values, for people. */
 export function redactLines(
   rules: RedactRules | undefined,

@@ -1,6 +1,13 @@
 import type { ConfigIssue } from "../core/adapter.ts";
 import { type JsonObject, type JsonValue, ownValue, stringifyJson } from "../core/json.ts";
-import { type FieldRules, type RedactRules, type ResultFormat, type ResultRules, TRUNCATIONS } from "../core/shaper.ts";
+import {
+  type FieldRules,
+  HIDDEN_CHARACTERS,
+  type RedactRules,
+  type ResultFormat,
+  type ResultRules,
+  TRUNCATIONS,
+} from "../core/shaper.ts";
 import type { Delivery, ToolKind } from "../core/tool.ts";
 import { EARLY_STOP_SCHEMA, earlyStopIssues, readEarlyStop } from "./early-stop-rules.ts";
 import { parseFieldPath } from "./field-path.ts";
@@ -128,7 +135,7 @@ export const RESULT_SCHEMA: JsonObject = {
     redact: REDACT_SCHEMA,
     early_stop: EARLY_STOP_SCHEMA,
     hidden_characters: {
-      enum: ["show", "keep"],
+      enum: HIDDEN_CHARACTERS,
       default: "show",
       description:
         "Whether characters that are not seen or turn text around (tag characters, direction overrides, characters without width where they deceive) are shown as `<U+202E>`, or kept as they are.",
@@ -148,12 +155,18 @@ export interface ResultRulesContext {
   readonly delivery: Delivery;
   /** Absent: one whose tools can give their output in pieces. */
   readonly kind?: ToolKind;
-  /** `result.max_length` of gateway.yaml's defaults; absent: the built-in one, which is none for incremental tools. */
-  readonly defaultMaxLength?: number | undefined;
-  /** `result.truncation` of gateway.yaml's defaults, for conclusive tools; absent: `head`. */
-  readonly defaultTruncation?: ResultRules["truncation"] | undefined;
-  /** `result.redact` of gateway.yaml's defaults; absent: the shapes of credentials alone. */
-  readonly defaultRedact?: RedactRules | undefined;
+  /** What gateway.yaml's defaults say under `result`; what it does not, is built in. */
+  readonly defaults?: ResultDefaultRules;
+}
+
+/** Rules for tools whose `result:` block does not say. */
+export interface ResultDefaultRules {
+  readonly maxLength?: number | undefined;
+  /** For conclusive tools. */
+  readonly truncation?: ResultRules["truncation"] | undefined;
+  readonly redact?: RedactRules | undefined;
+  readonly hiddenCharacters?: ResultRules["hiddenCharacters"];
+  readonly trust?: ResultRules["trust"];
 }
 
 /** Rules of a tool with where they come from. */
@@ -168,15 +181,16 @@ export interface ParsedResultRules {
 /** Parses a `result:` block that is valid by {@link RESULT_SCHEMA}; `undefined`: the declaration has none. */
 export function parseResultRules(block: JsonObject | undefined, context: ResultRulesContext): ParsedResultRules {
   const get = (key: string): JsonValue | undefined => (block === undefined ? undefined : ownValue(block, key));
+  const { defaults = {} } = context;
   const builtIn = context.delivery === "incremental" ? Number.POSITIVE_INFINITY : DEFAULT_MAX_LENGTH;
   const rules: ResultRules = {
     format: (get("format") ?? "auto") as ResultFormat,
     successField: get("success_field") as string | undefined,
     successValue: get("success_value") ?? null,
     dataField: get("data_field") as string | undefined,
-    maxLength: Number(get("max_length") ?? context.defaultMaxLength ?? builtIn),
+    maxLength: Number(get("max_length") ?? defaults.maxLength ?? builtIn),
     truncation: (get("truncation") ??
-      (context.delivery === "incremental" ? undefined : context.defaultTruncation) ??
+      (context.delivery === "incremental" ? undefined : defaults.truncation) ??
       "head") as ResultRules["truncation"],
     loose: get("loose") as boolean | undefined,
     errorField: get("error_field") as string | undefined,
@@ -185,10 +199,10 @@ export function parseResultRules(block: JsonObject | undefined, context: ResultR
     template: get("template") as string | undefined,
     maxTokens: get("max_tokens") as number | undefined,
     handle: get("handle") as boolean | undefined,
-    redact: readRedact(get("redact"), context.defaultRedact),
-    hiddenCharacters: get("hidden_characters") as ResultRules["hiddenCharacters"],
+    redact: readRedact(get("redact"), defaults.redact),
+    hiddenCharacters: (get("hidden_characters") ?? defaults.hiddenCharacters) as ResultRules["hiddenCharacters"],
     earlyStop: readEarlyStop(get("early_stop")),
-    trust: get("trust") as ResultRules["trust"],
+    trust: (get("trust") ?? defaults.trust) as ResultRules["trust"],
   };
   const issues = [
     ...issuesOf(rules, get, context.delivery),
@@ -270,21 +284,12 @@ function explain(rules: ResultRules, get: Get): ReturnType<ParsedResultRules["ex
     line("max_length", Number.isFinite(rules.maxLength) ? String(rules.maxLength) : "none"),
     line("truncation", rules.truncation),
     ...redactLines(rules.redact, get("redact")),
-    ...[
-      "loose",
-      "error_field",
-      "select",
-      "fields",
-      "template",
-      "max_tokens",
-      "handle",
-      "early_stop",
-      "hidden_characters",
-      "trust",
-    ].flatMap((key) => {
+    ...["loose", "error_field", "select", "fields", "template", "max_tokens", "handle", "early_stop"].flatMap((key) => {
       const value = get(key);
       return value === undefined ? [] : [line(key, typeof value === "string" ? value : stringifyJson(value))];
     }),
+    ...(rules.hiddenCharacters === undefined ? [] : [line("hidden_characters", rules.hiddenCharacters)]),
+    ...(rules.trust === undefined ? [] : [line("trust", rules.trust)]),
   ];
 }
 

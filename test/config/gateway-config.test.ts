@@ -164,6 +164,8 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   denied_calls: ["permission_denied", "tellsDenied", true],
   "defaults.result.max_length": ["1200", "defaults.result.maxLength", 1_200],
   "defaults.result.truncation": ["summary", "defaults.result.truncation", "summary"],
+  "defaults.result.hidden_characters": ["keep", "defaults.result.hiddenCharacters", "keep"],
+  "defaults.result.trust": ["wrapped", "defaults.result.trust", "wrapped"],
   "defaults.result.redact.tokens": ["false", "defaults.result.redact", { tokens: false, fields: [], patterns: [] }],
   "defaults.result.redact.fields": [
     "[password]",

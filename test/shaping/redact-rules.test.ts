@@ -124,7 +124,7 @@ test("a tool's rules stand beside the gateway's, and its own switch counts", () 
   const defaultRedact = { tokens: false, fields: ["a"], patterns: ["b"] };
   const { rules, explain } = parseResultRules(
     { redact: { tokens: true, fields: ["c"] } },
-    { delivery: "conclusive", defaultRedact },
+    { delivery: "conclusive", defaults: { redact: defaultRedact } },
   );
   expect(rules.redact).toEqual({ tokens: true, fields: ["a", "c"], patterns: ["b"] });
   expect(explain().filter(({ key }) => key.startsWith("result.redact"))).toEqual([

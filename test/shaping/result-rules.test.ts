@@ -26,12 +26,18 @@ test("without a block everything has its default, which depends on the delivery"
     { key: "result.truncation", value: "head", declared: false },
   ]);
   expect(parseResultRules(undefined, { delivery: "incremental" }).rules.maxLength).toBe(Number.POSITIVE_INFINITY);
-  expect(parseResultRules(undefined, { delivery: "incremental", defaultMaxLength: 10 }).rules.maxLength).toBe(10);
+  expect(parseResultRules(undefined, { delivery: "incremental", defaults: { maxLength: 10 } }).rules.maxLength).toBe(
+    10,
+  );
 });
 
 test("a declared block is taken as it is written", () => {
   const block = { success_field: "code", success_value: 0, data_field: "data", max_length: 1200, truncation: "tail" };
-  const { rules, issues: found, explain } = parseResultRules(block, { delivery: "conclusive", defaultMaxLength: 5 });
+  const {
+    rules,
+    issues: found,
+    explain,
+  } = parseResultRules(block, { delivery: "conclusive", defaults: { maxLength: 5 } });
   expect(found).toEqual([]);
   expect(rules).toEqual({
     format: "auto",
