@@ -8,8 +8,6 @@ import { type FakeOptions, FakeServer, type Message } from "./fake-behaviour.ts"
 interface ProgramOptions extends FakeOptions {
   /** Ends at once, with these words. */
   readonly failAtStart?: string;
-  /** Ends so long after `initialize`. */
-  readonly dieAfterMs?: number;
   /** Neither the end of its input nor TERM ends it. */
   readonly stubborn?: boolean;
   /** Starts another process, which lives on by itself. */
@@ -52,9 +50,6 @@ const lines = createInterface({ input: process.stdin });
 lines.on("line", (line) => {
   const message = JSON.parse(line) as Message;
   note(line);
-  if (message.method === "initialize" && options.dieAfterMs !== undefined) {
-    setTimeout(() => process.exit(7), options.dieAfterMs);
-  }
   server.take(message, output);
 });
 lines.on("close", () => server.close());

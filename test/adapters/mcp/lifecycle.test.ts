@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
@@ -42,14 +41,14 @@ test("a server that dies as it starts is told with its words, and left alone mor
   await using folder = await testFolder();
   const fake = folder.fake({ failAtStart: "Error: Cannot find module ./x.js\n    at load" });
   const mcp = { ...fake, restart: { first: "20ms", max: "40ms", attempts: 3 } };
-  await using server = await openServer({ mcp });
+  const clock = holdingClock(60_000);
+  await using server = await openServer({ mcp, clock });
   await server.until(() => server.upstream.availability().reason.startsWith("failed"));
   expect(server.upstream.availability()).toMatchObject({
     state: "unavailable",
     reason: "failed: the server exited with code 1: Error: Cannot find module ./x.js | at load",
   });
-  await server.until(() => folder.pids().length >= 3);
-  await delay(300);
+  await server.until(() => clock.held.length > 0);
   expect(folder.pids()).toHaveLength(3);
   const { error } = await call(server, "quick");
   expect(error).toMatchObject({ reason: "UPSTREAM_UNREACHABLE", effect: "none" });
@@ -67,12 +66,13 @@ test("a command that is not there is said so [M-D24]", async () => {
 
 test("a server that dies soon after it started counts as failing", async () => {
   await using folder = await testFolder();
-  const mcp = { ...folder.fake({ dieAfterMs: 300 }), restart: { first: "20ms", max: "20ms", attempts: 2 } };
+  const mcp = { ...folder.fake(), restart: { first: "20ms", max: "20ms", attempts: 2 } };
   await using server = await openServer({ mcp });
-  await server.ready();
-  await server.until(() => server.upstream.availability().reason.includes("exited with code 7"));
-  await server.ready();
-  await server.until(() => server.upstream.availability().reason.includes("exited with code 7"));
+  for (const _attempt of [1, 2]) {
+    await server.ready();
+    process.kill(folder.pids().at(-1) ?? 0, "SIGKILL");
+    await server.until(() => server.upstream.availability().reason.includes("ended by SIGKILL"));
+  }
   expect((await call(server, "quick")).error?.retryAfterMs).toBeGreaterThan(100_000);
 });
 
@@ -112,15 +112,7 @@ test("a server that ignores the end of its input and TERM is killed [M-D21]", as
 
 test("a server that failed as often as it may is tried again after five minutes [R-D01]", async () => {
   await using folder = await testFolder();
-  const waits: { readonly delayMs: number; fire(): void }[] = [];
-  const clock: Clock = {
-    ...systemClock,
-    after(delayMs, task) {
-      if (delayMs < 60_000) return systemClock.after(delayMs, task);
-      waits.push({ delayMs, fire: task });
-      return { [Symbol.dispose]: () => undefined };
-    },
-  };
+  const clock = holdingClock(60_000);
   const fake = folder.fake();
   const words = [process.execPath, ...(fake["args"] as string[])].map((word) => `'${word}'`).join(" ");
   const mcp = { command: "sh", args: ["-c", `test -e mended && exec ${words}; exit 1`], protocol: "legacy" };
@@ -130,7 +122,7 @@ test("a server that failed as often as it may is tried again after five minutes 
     clock,
   });
   await server.until(() => server.upstream.availability().reason.startsWith("failed"));
-  const parked = waits.at(-1);
+  const parked = clock.held.at(-1);
   expect(parked?.delayMs).toBeGreaterThanOrEqual(225_000);
   expect(parked?.delayMs).toBeLessThanOrEqual(375_000);
   await writeFile(join(folder.path, "mended"), "");
@@ -189,18 +181,20 @@ test("what is no tool is left out and named, and the rest is served", async () =
 test("a lazy server is started by its first call, once its tools are known, and stops when nobody calls", async () => {
   await using folder = await testFolder();
   const cache = memoryCache();
-  const mcp = { ...folder.fake(), start: "lazy", idle_timeout: "100ms" };
+  const mcp = { ...folder.fake(), start: "lazy", idle_timeout: "10m" };
   {
     await using first = await openServer({ mcp, cache });
     await first.ready();
   }
   expect(folder.pids()).toHaveLength(1);
-  await using server = await openServer({ mcp, cache });
+  const clock = holdingClock(600_000);
+  await using server = await openServer({ mcp, cache, clock });
   await server.ready();
   expect(folder.pids()).toHaveLength(1);
   expect(server.names()).toContain("quick");
   expect(textOf(await call(server, "quick"))).toBe("ok");
   const pid = folder.pids()[1] ?? 0;
+  clock.held.at(-1)?.fire();
   await allGone([pid]);
   expect(server.upstream.availability().state).toBe("ready");
   expect(textOf(await call(server, "quick"))).toBe("ok");
@@ -235,12 +229,13 @@ test("the era is asked of a process of its own, whatever that does, and remember
   }
 });
 
-test("a server that never answers what it does not know is taken for one of the older era", {
-  timeout: 60_000,
-}, async () => {
+test("a server that never answers what it does not know is taken for one of the older era", async () => {
   await using folder = await testFolder();
   const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto" };
-  await using server = await openServer({ mcp });
+  const clock = holdingClock(3_000);
+  await using server = await openServer({ mcp, clock });
+  await folder.waitFor("server/discover");
+  clock.held.find(({ delayMs }) => delayMs === 3_000)?.fire();
   await server.ready();
   expect(textOf(await call(server, "quick"))).toBe("ok");
 });
@@ -258,14 +253,16 @@ test("older revisions are spoken, and one that nobody knows is refused with both
   expect(strange.upstream.availability().reason).toMatch(/the server speaks MCP 1987-06-05, the gateway .*2025-11-25/);
 });
 
-test("an era that was taken for want of an answer is not remembered, and asked for again", {
-  timeout: 60_000,
-}, async () => {
+test("an era that was taken for want of an answer is not remembered, and asked for again", async () => {
   await using folder = await testFolder();
   const cache = memoryCache();
   const mcp = { ...folder.fake({ discover: "silent" }), protocol: "auto" };
   for (const starts of [2, 4]) {
-    await using server = await openServer({ mcp, cache });
+    const clock = holdingClock(3_000);
+    await using server = await openServer({ mcp, cache, clock });
+    const asked = (): number => folder.lines().filter((line) => line.includes("server/discover")).length;
+    await expect.poll(asked, { timeout: 30_000 }).toBe(starts / 2);
+    clock.held.find(({ delayMs }) => delayMs === 3_000)?.fire();
     await server.ready();
     expect(folder.pids()).toHaveLength(starts);
   }
@@ -319,6 +316,20 @@ test("a server that is started fifty times over is one process at a time, and le
   expect(textOf(await call(server, "work"))).toBe("done");
   await expect.poll(descriptors).toBeLessThanOrEqual(before);
 });
+
+/** The real clock, but that waits of so long and more end when the test says so. */
+function holdingClock(leastMs: number): Clock & { readonly held: { readonly delayMs: number; fire(): void }[] } {
+  const held: { readonly delayMs: number; fire(): void }[] = [];
+  return {
+    ...systemClock,
+    held,
+    after(delayMs, task) {
+      if (delayMs < leastMs) return systemClock.after(delayMs, task);
+      held.push({ delayMs, fire: task });
+      return { [Symbol.dispose]: () => undefined };
+    },
+  };
+}
 
 /** Descriptors of this process and its children, such as the one that starts programs; 0 where the system does not tell. */
 function descriptors(): number {
