@@ -388,6 +388,11 @@ test("in 2019-09 a list of `items` stands for the first ones, and a recursive re
   );
   expect(outcome(tree, { name: "x", other: 1 })[0]).toMatch(/^UNKNOWN_PARAMETER \/other/);
   expect(outcome(tree, { own: {} })[0]).toMatch(/^MISSING \/name/);
+  // What stands beside it counts, too; here the judge of other tests errs.
+  const beside = object({ own: { $recursiveRef: "#", required: ["name"] }, name: {} }, DRAFT_2019);
+  expect(outcome(beside, { own: {} })[0]).toMatch(/^MISSING \/own\/name/);
+  expect(outcome(beside, { own: { name: 1, own: {} } })[0]).toMatch(/^MISSING \/own\/own\/name/);
+  expect(outcome(beside, { own: { name: 1 } })).toEqual(['ok {"own":{"name":1}}']);
 });
 
 test.each([
