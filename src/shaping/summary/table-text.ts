@@ -34,7 +34,7 @@ export function* tableText(whole: Table, budget: number, question: Question): Wo
   yield;
   const facts = yield* columnFacts(table, question);
   const ranking = yield* rankRows(table, facts, question);
-  const title = `${table.label}: ${table.rows} rows, ${whole.columns.length}${table.ignored > 0 ? "+" : ""} fields${facts.length > MANY_COLUMNS ? "; most frequent value of each" : ""}`;
+  const title = titleOf(whole, facts.length, budget);
   // Many columns of few rows are told by column; of many rows, more of them are shown.
   const share = 0.44 + (0.26 * facts.length) / (facts.length + table.rows);
   const most = Math.floor((budget - title.length) * share);
@@ -55,6 +55,14 @@ export function* tableText(whole: Table, budget: number, question: Question): Wo
   if (left > LEAST_LEFT && rows.shown > 0) summary = yield* columnsText({ facts, same }, most + left, question);
   const parts = [title, summary, ...(rows.shown === 0 ? [] : [head, ...rows.lines])];
   return { text: parts.filter((part) => part !== "").join("\n"), rowsShown: rows.shown };
+}
+
+/** What a table is; shorter where there is no room, so that no count stands without what it counts. */
+function titleOf({ label, rows, columns, ignored }: Table, told: number, budget: number): string {
+  const short = `${label}: ${rows} rows`;
+  const most = told > MANY_COLUMNS ? "; most frequent value of each" : "";
+  const titles = [`${short}, ${columns.length}${ignored > 0 ? "+" : ""} fields${most}`, short];
+  return titles.find((title) => title.length <= budget) ?? "";
 }
 
 interface Said {
