@@ -37,6 +37,9 @@ const LOOKED_AT = 4;
 /** Objects that look alike and differ; further ones are not looked for a second time. */
 const MOST_ALIKE = 8;
 
+/** Fewest values that are shown of each thing that stands too deep. */
+const LEAST_SHARE = 4;
+
 /** About how many values are taken apart; deeper ones stand as how many there are, but for those that are asked for. */
 const MAX_VALUES = 4_000;
 
@@ -61,7 +64,7 @@ export type Elsewhere = (value: JsonValue) => string | undefined;
  * under {@link EACH}; an object that stands twice within an item is named the second time.
  */
 export function jsonNode(value: JsonValue, { elsewhere, asks }: NodeOptions): JsonNode {
-  return build(value, { elsewhere, asks, depth: depthWithin(value, MAX_VALUES), seen: new Map(), path: [] });
+  return build(value, { elsewhere, asks, ...reachWithin(value, MAX_VALUES), seen: new Map(), path: [] });
 }
 
 /** What the outline of a value depends on. */
@@ -71,8 +74,15 @@ export interface NodeOptions {
   readonly asks?: ((name: string, value: JsonValue) => boolean) | undefined;
 }
 
-/** The depth down to which a value holds about so many others. */
-function depthWithin(value: JsonValue, most: number): number {
+/** How deep a value is looked into. */
+interface Reach {
+  /** Down to where it holds about so many others. */
+  readonly depth: number;
+  /** Most values below that are shown of each thing there, so that all of them have their share. */
+  readonly share: number;
+}
+
+function reachWithin(value: JsonValue, most: number): Reach {
   let depth = 0;
   let count = 0;
   let level: readonly JsonValue[] = [value];
@@ -86,7 +96,8 @@ function depthWithin(value: JsonValue, most: number): number {
     level = next;
     depth++;
   }
-  return Math.max(2, level.length === 0 ? depth : depth - 1);
+  const share = Math.max(LEAST_SHARE, Math.min(MAX_ITEMS, Math.floor(most / Math.max(1, level.length))));
+  return { depth: Math.max(2, level.length === 0 ? depth : depth - 1), share };
 }
 
 /** An object that may stand once more. */
@@ -98,9 +109,8 @@ interface Seen {
   text: string | undefined;
 }
 
-interface Scope extends NodeOptions {
-  /** How much deeper values are taken apart. */
-  readonly depth: number;
+/** Of which `depth` is how much deeper values are taken apart. */
+interface Scope extends NodeOptions, Reach {
   /** Objects of the item that the walk is in, by what they look like from outside. */
   readonly seen: Map<string, Seen[]>;
   readonly path: readonly string[];
@@ -162,10 +172,10 @@ function firstOf(value: JsonValue | undefined): string {
   return String(at);
 }
 
-function buildList(list: readonly JsonValue[], { elsewhere, asks, depth }: Scope): JsonNode {
+function buildList(list: readonly JsonValue[], scope: Scope): JsonNode {
   const picked = spread(list.length, MAX_ITEMS);
   const items = picked.map((i) =>
-    build(list[i] ?? null, { elsewhere, asks, depth: depth - 1, seen: new Map(), path: [] }),
+    build(list[i] ?? null, { ...scope, depth: scope.depth - 1, seen: new Map(), path: [] }),
   );
   const { common, beside, rest } = split(items);
   const entries = new Map<string, JsonNode>();
@@ -208,18 +218,21 @@ function isSmall(object: JsonObject): boolean {
 }
 
 /** What stands deeper than is looked: how many there are, and of it what is asked for. */
-function beyond(value: JsonValue, { asks }: Scope): JsonNode {
+function beyond(value: JsonValue, { asks, share }: Scope): JsonNode {
   if (asks === undefined) return { type: "leaf", value };
   const entries = new Map<string, JsonNode>();
-  let left = MAX_ITEMS;
+  let left = share;
   const look = (part: JsonValue, path: string): void => {
-    if (left <= 0 || isScalar(part)) return;
+    if (isScalar(part)) return;
     for (const [name, item] of isJsonArray(part) ? part.entries() : Object.entries(part)) {
+      if (left <= 0) return;
       const isAsked = isScalar(item) && asks(String(name), item);
       if (isScalar(item) && !isAsked) continue;
       const label = typeof name === "number" ? `${path}[${name}]` : path === "" ? name : `${path}.${name}`;
-      if (!isAsked) look(item, label);
-      else if (--left >= 0) entries.set(label, { type: "leaf", value: item });
+      if (isAsked) {
+        left--;
+        entries.set(label, { type: "leaf", value: item });
+      } else look(item, label);
     }
   };
   look(value, "");
