@@ -130,7 +130,11 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
   "S2-48": { text: "Secrets come from the environment or a key file" },
   "S2-49": { text: "A secret is put into the header when the request is made" },
   "S2-50": { text: "`secret_ref` fills the header verbatim, after a prefix where there is one" },
-  "S2-51": { text: "A model sees neither secret nor host of a tool", waits: ["model formats"] },
+  "S2-51": {
+    text: "A model sees neither secret nor host of a tool",
+    waits: ["model formats"],
+    rest: "what a provider's format makes of it",
+  },
   "S2-52": {
     text: "A model can give away no more than names of tools",
     rest: "the formats of model providers",

@@ -31,7 +31,7 @@ export function redirectOf(
   const problem = redirectProblem(config, to, followed);
   if (to !== undefined && problem === undefined) return { target: to.pathname + to.search };
   return {
-    refused: `redirects to ${shownUrl(to)} (HTTP ${head.status}), and ${problem ?? "redirects are not followed"}`,
+    refused: `redirects to ${shownPlace(to, origin)} (HTTP ${head.status}), and ${problem ?? "redirects are not followed"}`,
   };
 }
 
@@ -44,9 +44,9 @@ function redirectProblem(config: HttpConfig, to: URL | undefined, followed: numb
   return followed < MAX_REDIRECTS ? undefined : `no more than ${MAX_REDIRECTS} redirects are followed`;
 }
 
-/** Without query and credentials, which may hold secrets. */
-function shownUrl(url: URL | undefined): string {
+/** For models, which are not told hosts; nor the query, which may hold a secret. Who wants to know more has the call explained. */
+function shownPlace(url: URL | undefined, origin: string): string {
   if (url === undefined) return "an address that is no URL";
-  const path = url.pathname.length > 200 ? `${url.pathname.slice(0, 200)}…` : url.pathname;
-  return url.origin === "null" ? `a ${url.protocol} address` : url.origin + path;
+  if (url.origin === origin) return url.pathname.length > 200 ? `${url.pathname.slice(0, 200)}…` : url.pathname;
+  return url.origin === "null" ? `a ${url.protocol} address` : "another host";
 }

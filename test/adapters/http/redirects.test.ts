@@ -48,11 +48,11 @@ test("no other origin ever sees a request or a credential [U-D07]", async () => 
   });
   await using tool = await openTool({ ...options, keys: { endpoint: `${upstream.origin}/o`, auth } });
   for (const [to, shown] of [
-    [`${other.origin}/o?key=${SECRET}`, `${other.origin}/o`],
-    [`//127.0.0.1:${other.port}/o`, `${other.origin}/o`],
-    [`http://${new URL(upstream.origin).host}@127.0.0.1:${other.port}/o`, `${other.origin}/o`],
-    [upstream.origin.replace("http:", "https:"), `${upstream.origin.replace("http:", "https:")}/`],
-    [upstream.origin.replace("127.0.0.1", "localhost"), `${upstream.origin.replace("127.0.0.1", "localhost")}/`],
+    [`${other.origin}/o?key=${SECRET}`, "another host"],
+    [`//127.0.0.1:${other.port}/o`, "another host"],
+    [`http://${new URL(upstream.origin).host}@127.0.0.1:${other.port}/o`, "another host"],
+    [upstream.origin.replace("http:", "https:"), "another host"],
+    [upstream.origin.replace("127.0.0.1", "localhost"), "another host"],
     ["file:///etc/passwd", "a file: address"],
     ["http://[", "an address that is no URL"],
   ] as const) {
@@ -72,7 +72,7 @@ test("at most five redirects are followed", async () => {
   await using tool = await openTool({ keys: { endpoint: `${upstream.origin}/0` } });
   const { result, exchanges } = await call(tool, {}, { explain: true });
   expect(result?.failure?.message).toBe(
-    `order_status: the upstream redirects to ${upstream.origin}/6 (HTTP 307), and no more than 5 redirects are followed`,
+    `order_status: the upstream redirects to /6 (HTTP 307), and no more than 5 redirects are followed`,
   );
   expect(upstream.requests).toHaveLength(6);
   expect(exchanges).toHaveLength(6);
@@ -80,7 +80,7 @@ test("at most five redirects are followed", async () => {
 
 test("a call that may change something is not sent again, and `redirects: none` follows nothing", async () => {
   await using upstream = await startUpstream((response) => response.writeHead(307, { location: "/login" }).end());
-  const where = `order_status: the upstream redirects to ${upstream.origin}/login (HTTP 307), and`;
+  const where = `order_status: the upstream redirects to /login (HTTP 307), and`;
   for (const [keys, hints, why] of [
     [{ method: "POST" }, {}, "a POST that may change something is not sent again"],
     [{ method: "GET" }, { readOnly: false }, "a GET that may change something is not sent again"],
