@@ -5,12 +5,16 @@ import type { Resource } from "@opentelemetry/resources";
 import {
   type IMetricReader,
   MeterProvider,
+  type MetricData,
   MetricReader,
   PeriodicExportingMetricReader,
+  type ResourceMetrics,
 } from "@opentelemetry/sdk-metrics";
 import type { ExchangeFacts } from "../core/call-observer.ts";
 import { VERSION } from "../core/version.ts";
 import type { Outcome } from "./outcome.ts";
+
+type MetricDescriptor = MetricData["descriptor"];
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const BYTES = [64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304, 16_777_216];
@@ -22,6 +26,8 @@ export interface Gauge {
   readonly values: () => Iterable<readonly [value: number, labels: Readonly<Record<string, string>>]>;
   /** It only grows. */
   readonly counts?: boolean;
+  /** As UCUM has it, such as `s` or `By`. Default: a number of things. */
+  readonly unit?: string;
 }
 
 /** How metrics are made and told. */
@@ -151,7 +157,7 @@ export class Metering {
   /** All of it in the text format of Prometheus. */
   async text(): Promise<string> {
     const collected = await this.#pull?.collect();
-    return collected === undefined ? "" : this.#serializer.serialize(collected.resourceMetrics);
+    return collected === undefined ? "" : this.#serializer.serialize(withUnits(collected.resourceMetrics));
   }
 
   async close(): Promise<void> {
@@ -171,11 +177,31 @@ function outcomeLabels(label: Attributes, word: string, reason: string | undefin
   return { ...label, "toolgate.outcome": word, ...(reason === undefined ? {} : { "error.type": reason }) };
 }
 
-function observe(meter: Meter, { name, description, values, counts }: Gauge): void {
+/** Words of units in names of metrics. Source: OpenTelemetry, Prometheus and OpenMetrics Compatibility. */
+const UNIT_WORDS: ReadonlyMap<string, string> = new Map([
+  ["s", "seconds"],
+  ["By", "bytes"],
+]);
+
+/** The metrics under the names that Prometheus has for them, which say their units; OpenTelemetry's do not. */
+function withUnits(metrics: ResourceMetrics): ResourceMetrics {
+  const named = ({ name, unit, ...rest }: MetricDescriptor): MetricDescriptor => {
+    const word = UNIT_WORDS.get(unit);
+    return { ...rest, unit, name: word === undefined ? name : `${name}_${word}` };
+  };
+  return {
+    ...metrics,
+    scopeMetrics: metrics.scopeMetrics.map((scope) => ({
+      ...scope,
+      metrics: scope.metrics.map((metric) => ({ ...metric, descriptor: named(metric.descriptor) })),
+    })),
+  };
+}
+
+function observe(meter: Meter, { name, description, values, counts, unit = "" }: Gauge): void {
+  const options = { description, unit };
   const instrument =
-    counts === true
-      ? meter.createObservableCounter(name, { description })
-      : meter.createObservableGauge(name, { description });
+    counts === true ? meter.createObservableCounter(name, options) : meter.createObservableGauge(name, options);
   instrument.addCallback((result) => {
     for (const [value, labels] of values()) result.observe(value, labels);
   });

@@ -127,8 +127,12 @@ function gaugesOf({ listing, steps, programs }: ObservationOptions["sources"], r
     lines("toolgate.records.failing", "1 while a log of records cannot be written.", {
       values: () => records.states.map(({ log, failing }) => [failing ? 1 : 0, { "toolgate.log": log }]),
     }),
-    one("process.memory.usage", "Resident memory in bytes.", () => process.memoryUsage.rss()),
-    lines("process.cpu.time", "CPU time in seconds.", {
+    lines("process.memory.usage", "Resident memory.", {
+      unit: "By",
+      values: () => [[process.memoryUsage.rss(), {}]],
+    }),
+    lines("process.cpu.time", "CPU time.", {
+      unit: "s",
       counts: true,
       values() {
         const { user, system } = process.cpuUsage();
@@ -141,7 +145,7 @@ function gaugesOf({ listing, steps, programs }: ObservationOptions["sources"], r
   ];
 }
 
-function lines(name: string, description: string, more: Pick<Gauge, "values" | "counts">): Gauge {
+function lines(name: string, description: string, more: Pick<Gauge, "values" | "counts" | "unit">): Gauge {
   return { name, description, ...more };
 }
 

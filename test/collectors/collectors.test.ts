@@ -102,7 +102,9 @@ test("Prometheus reads `/metrics` and answers questions about calls", async () =
   };
   expect(await until('up{job="toolgate"}', "1")).toBe("1");
   expect(await until('sum(toolgate_calls_total{gen_ai_tool_name="watched",toolgate_outcome="ok"})', "3")).toBe("3");
-  expect(await until('sum(toolgate_call_duration_count{gen_ai_tool_name="watched"})', "3")).toBe("3");
+  expect(await until('sum(toolgate_call_duration_seconds_count{gen_ai_tool_name="watched"})', "3")).toBe("3");
   expect(await until('toolgate_tools{toolgate_state="ready"}', "1")).toBe("1");
-  expect(await until("histogram_quantile(0.5, sum by (le) (toolgate_call_duration_bucket)) > bool 0", "1")).toBe("1");
+  expect(
+    await until("histogram_quantile(0.5, sum by (le) (toolgate_call_duration_seconds_bucket)) > bool 0", "1"),
+  ).toBe("1");
 });

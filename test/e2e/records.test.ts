@@ -5,7 +5,7 @@ import { KEY_PREFIX } from "../../src/identity/api-keys.ts";
 import { openApiKeys } from "../../src/identity/key-administration.ts";
 import { startEchoUpstream } from "./echo-upstream.ts";
 import { type OpenGateway, openGateway, temporaryFolder } from "./effects-gateway.ts";
-import { reasonOf, retryUntil } from "./gateway-client.ts";
+import { reasonOf, retryUntil, valueOf } from "./gateway-client.ts";
 import { type RecordLine, recordsOf } from "./record-files.ts";
 
 const SECRET = "sk-live-0123456789abcdef";
@@ -208,12 +208,18 @@ test("on a full disk calls go on, readiness and doctor say so, and what was lost
     type: "http",
     endpoint,
   });
-  const gateway = running.use(await openGateway({ folder, files: { "tools/json.yaml": text } }));
+  const settings = { metrics: { prometheus: true } };
+  const gateway = running.use(await openGateway({ folder, files: { "tools/json.yaml": text }, settings }));
+  const metric = async (name: string): Promise<number> => {
+    const page = await (await fetch(`${gateway.url}/metrics`)).text();
+    return Number(new RegExp(`^toolgate_${name}\\{.*toolgate_log="gateway".*\\} (\\d+)`, "m").exec(page)?.[1]);
+  };
   await gateway.client.call("json");
   const ready = async (): Promise<string> => (await fetch(`${gateway.url}/readyz`)).text();
   await retryUntil(ready, (words) => words.includes("records gateway.jsonl: cannot be written"));
   expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
   for (let i = 0; i < 20; i++) await gateway.client.call("json");
+  expect([await metric("records_failing"), await metric("records_lost_total")]).toEqual([1, 0]);
   const diagnosed = await fetch(`${gateway.url}/toolgate.v1.OperatorService/Diagnose`, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -232,4 +238,40 @@ test("on a full disk calls go on, readiness and doctor say so, and what was lost
     (lines) => lines.filter(({ message }) => message === "tool-call").length === 21,
   );
   await retryUntil(ready, (words) => words === "ready\n");
+  await retryUntil(
+    () => metric("records_failing"),
+    (failing) => failing === 0,
+  );
+});
+
+test("what a full disk has no room for is counted by a metric while calls go on", { timeout: 60_000 }, async () => {
+  await using running = new AsyncDisposableStack();
+  const { path: folder } = running.use(await temporaryFolder());
+  const records = join(folder, "state/records");
+  await mkdir(records, { recursive: true });
+  await symlink("/dev/full", join(records, "session.jsonl"));
+  const upstream = running.use(await startEchoUpstream());
+  const text = JSON.stringify({
+    name: "json",
+    description: "用于检查磁盘 a tool beside a full disk",
+    type: "http",
+    method: "POST",
+    endpoint: `http://127.0.0.1:${upstream.port}/echo/json`,
+    params: [{ name: "pad", type: "string" }],
+  });
+  const settings = { metrics: { prometheus: true }, records: { session: true } };
+  const gateway = running.use(await openGateway({ folder, files: { "tools/json.yaml": text }, settings }));
+  const lost = async (): Promise<number> => {
+    const page = await (await fetch(`${gateway.url}/metrics`)).text();
+    return Number(/^toolgate_records_lost_total\{.*toolgate_log="session".*\} (\d+)/m.exec(page)?.[1]);
+  };
+  expect(await lost()).toBe(0);
+  // Lines wait in memory within a bound of some MB, and one says what it has to in some KB.
+  const pad = "x".repeat(8_000);
+  for (let calls = 0; calls < 2_000 && (await lost()) === 0; calls += 50) {
+    await Promise.all(Array.from({ length: 50 }, () => gateway.client.call("json", { pad })));
+  }
+  expect(await lost()).toBeGreaterThan(0);
+  expect(valueOf(await gateway.client.call("json", { pad: "on" }))).toBeDefined();
+  expect((await fetch(`${gateway.url}/readyz`)).status).toBe(200);
 });

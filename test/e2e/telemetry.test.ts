@@ -164,19 +164,25 @@ test("`/metrics` counts calls, attempts, waits, sizes, states of tools and circu
     /^toolgate_calls_total\{.*gen_ai_tool_name="gone",toolgate_outcome="error",error_type="CIRCUIT_OPEN".*\} 1/m,
     /^toolgate_calls_total\{.*gen_ai_tool_name="none",toolgate_outcome="error",error_type="TOOL_NOT_FOUND".*\} 1/m,
     /^toolgate_retries_total\{.*gen_ai_tool_name="again".*\} 1/m,
-    /^toolgate_call_duration_bucket\{.*gen_ai_tool_name="again".*le="60".*\} 1/m,
-    /^toolgate_call_first_output_count\{.*gen_ai_tool_name="again".*\} 1/m,
-    /^toolgate_upstream_response_size_sum\{.*gen_ai_tool_name="again".*\} 4/m,
+    /^toolgate_call_duration_seconds_bucket\{.*gen_ai_tool_name="again".*le="60".*\} 1/m,
+    /^toolgate_call_first_output_seconds_count\{.*gen_ai_tool_name="again".*\} 1/m,
+    /^toolgate_upstream_response_size_bytes_sum\{.*gen_ai_tool_name="again".*\} 4/m,
     /^toolgate_calls_running\{.*gen_ai_tool_name="again".*\} 0/m,
     /^toolgate_tools\{.*toolgate_state="ready".*\} 5/m,
     /^toolgate_circuits_open\{.*\} 1/m,
     /^toolgate_programs\{.*\} 0/m,
     /^toolgate_records_lost_total\{.*toolgate_log="gateway".*\} 0/m,
+    /^process_memory_usage_bytes\{.*\} \d/m,
+    /^process_cpu_time_seconds_total\{.*cpu_mode="user".*\} \d/m,
     /^toolgate_acts_total\{.*toolgate_action="gateway-start".*\} 1/m,
   ]) {
     expect(text).toMatch(line);
   }
   expect(text).not.toContain("made-up-by-a-caller");
+  // What has a unit says it, and what counts says that, before nothing but the parts of a histogram.
+  const types = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].map(([, name = "", type = ""]) => [name, type] as const);
+  expect(types.filter(([name, type]) => type === "counter" && !name.endsWith("_total"))).toEqual([]);
+  expect(types.filter(([name, type]) => type === "histogram" && !/_(?:seconds|bytes)$/.test(name))).toEqual([]);
 });
 
 test("who reads `/metrics` shows a credential with a role of `metrics.roles`", async () => {

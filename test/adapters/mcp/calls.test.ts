@@ -134,8 +134,11 @@ test("trace context and deadline go along with a call", async () => {
   await using server = await openServer({ mcp: folder.fake() });
   await server.ready();
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-  const outcome = await call(server, "meta", {}, { traceparent, deadlineMs: Date.UTC(2030, 0, 1) });
-  expect(JSON.parse(textOf(outcome))).toMatchObject({ traceparent, "toolgate/deadline": "2030-01-01T00:00:00.000Z" });
+  const trace = { traceparent, tracestate: "vendor=1,other=2", baggage: "user=7" };
+  const outcome = await call(server, "meta", {}, { ...trace, deadlineMs: Date.UTC(2030, 0, 1) });
+  expect(JSON.parse(textOf(outcome))).toMatchObject({ ...trace, "toolgate/deadline": "2030-01-01T00:00:00.000Z" });
+  const without = JSON.parse(textOf(await call(server, "meta")));
+  for (const key of Object.keys(trace)) expect(without).not.toHaveProperty(key);
 });
 
 test("an answer over the limit is an error, and the server goes on", async () => {

@@ -58,7 +58,8 @@ test("a secret that is not set, or that no variable can hold, starts nothing", a
 
 test("call ids, deadline and trace reach a program as variables", async () => {
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-  const found = await environmentOf({}, { traceparent, callId: "call-7", sessionId: "s-1", attempt: 2 });
+  const trace = { traceparent, tracestate: "vendor=1", baggage: "user=7" };
+  const found = await environmentOf({}, { ...trace, callId: "call-7", sessionId: "s-1", attempt: 2 });
   expect(Object.fromEntries(found)).toMatchObject({
     TOOLGATE_TOOL: "run_report",
     TOOLGATE_CALL_ID: "call-7",
@@ -66,6 +67,8 @@ test("call ids, deadline and trace reach a program as variables", async () => {
     TOOLGATE_DEADLINE_MS: "2000000000000",
     TOOLGATE_SESSION_ID: "s-1",
     TRACEPARENT: traceparent,
+    TRACESTATE: "vendor=1",
+    BAGGAGE: "user=7",
   });
   expect(Number(found.get("TOOLGATE_TIMEOUT_MS"))).toBeGreaterThan(1_000_000);
   expect([...found.keys()]).not.toContain("TOOLGATE_TASK_ID");
