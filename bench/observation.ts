@@ -7,8 +7,9 @@ const USAGE = `npm run bench:observation -- [options]
   --seconds S    measured time of each subject in a round (default 2)
   --before DIR   another checkout, whose gateway is measured beside these, from bench/
 What it costs to watch calls: CPU time of the gateway for a call that is only validated and for a call of an HTTP tool,
-with nothing watched, with records, with metrics, and with traces of every call and metrics sent to a collector. The
-ratios travel, the times do not.`;
+with nothing watched, with records, with metrics, and with traces of every call and metrics sent to a collector. Where
+nothing watches, nothing of it is in the path of a call; a second gateway of that kind says how far two that are the same
+are apart in this run. The ratios travel, the times do not.`;
 
 const SERVER_CORE = 0;
 const LOAD_CORE = 1;
@@ -20,6 +21,7 @@ function settingsOf(upstreamPort: number): Readonly<Record<string, object>> {
   const endpoint = `http://127.0.0.1:${upstreamPort}`;
   return {
     "nothing watched": { records },
+    "nothing watched, once more": { records },
     "records (the default)": {},
     "records and the session log": { records: { session: true } },
     "metrics alone": { records, metrics: { prometheus: true } },

@@ -1,8 +1,8 @@
-import { readFile, stat, writeFile } from "node:fs/promises";
+import { readdir, readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { changeApiKeys, readApiKeys } from "../../src/identity/api-key-file.ts";
-import { createKey, isSecretOf, keyParts } from "../../src/identity/api-keys.ts";
+import { createKey, isSecretOf, keyParts, NO_KEY } from "../../src/identity/api-keys.ts";
 import { createFakeClock } from "../core/fake-clock.ts";
 import { addKey, identityOf, NO_WAYS, PEER, temporaryFolder } from "./fixtures.ts";
 
@@ -19,6 +19,20 @@ test("a key has 256 random bits, and what is kept of it does not tell them", asy
   const other = createKey(FACTS);
   expect(other.key).not.toBe(key);
   expect(other.stored.salt).not.toBe(stored.salt);
+});
+
+test("a secret is compared with what is kept in one place, in the same time whatever it is, also where there is no key", async () => {
+  const { key, stored } = createKey(FACTS);
+  const secret = keyParts(key)?.secret ?? expect.unreachable();
+  expect(isSecretOf(stored, secret)).toBe(true);
+  for (const wrong of [`${secret}x`, secret.slice(1), `x${secret.slice(1)}`, ""]) {
+    expect(isSecretOf(stored, wrong)).toBe(false);
+    expect(isSecretOf(NO_KEY, wrong)).toBe(false);
+  }
+  const folder = new URL("../../src/identity/", import.meta.url);
+  const texts = await Promise.all((await readdir(folder)).map((file) => readFile(new URL(file, folder), "utf8")));
+  const compared = texts.flatMap((text) => text.match(/^.*(?:hash|secret)\b[^"`\n]* [!=]==? [^"`\n]*$/gim) ?? []);
+  expect(compared.filter((line) => !line.includes("=== undefined"))).toEqual([]);
 });
 
 test("what is no key has no parts", () => {
