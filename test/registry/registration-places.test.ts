@@ -129,7 +129,7 @@ const NO_PLACE: Readonly<Record<string, readonly string[]>> = {
   ],
   script: ["args env inherit_env stdin encoding success_codes allow_dash stream worker.processes worker.max_calls"],
   mcp: [
-    "mcp.args mcp.env mcp.inherit_env mcp.auth.bearer.secret_ref mcp.auth.client_credentials.client_id",
+    "mcp.args mcp.env mcp.inherit_env mcp.auth.bearer.secret_ref mcp.auth.bearer.by_role mcp.auth.client_credentials.client_id",
     "mcp.auth.client_credentials.secret_ref mcp.auth.client_credentials.scopes",
     "mcp.auth.client_credentials.client_auth mcp.auth.client_credentials.resource mcp.egress.allow",
     "mcp.egress.deny mcp.transport mcp.protocol mcp.start mcp.start_timeout mcp.idle_timeout",
@@ -160,6 +160,23 @@ test("what opens each door is its own role or setting, and no other", () => {
   expect(register(script(), { scripts: true, roles: ["hosts"] })).toMatch(/only the role `code`/);
   expect(register(script(), { scripts: true, roles: ["code"] })).toBe("taken");
   expect(register(http({ endpoint: "http://127.0.0.1/x" }), { reach: "loopback", roles: ["hosts"] })).toBe("taken");
+});
+
+test("every key that names a secret is held to `registration.secrets` [K-D01]", () => {
+  const header = { header_name: "X-Key", secret_ref: "MINE" };
+  for (const declaration of [
+    http({ auth: { ...header, secret_ref: "LEAKY" } }),
+    http({ auth: { ...header, by_role: { admin: "LEAKY" } } }),
+    http({ auth: tokens({ token_url: `${KNOWN}/token`, secret_ref: "LEAKY" }) }),
+    http({ signing: { algorithm: "hmac-sha256", secret_ref: "LEAKY", header_name: "X-Sign", content: "{path}" } }),
+    server({ headers: { "X-Key": "${LEAKY}" } }),
+    server({ headers: { "X-Key": { secret_ref: "LEAKY" } } }),
+    server({ auth: { bearer: { secret_ref: "LEAKY" } } }),
+    server({ auth: { bearer: { secret_ref: "MINE", by_role: { admin: "LEAKY" } } } }),
+    server({ auth: tokens({ secret_ref: "LEAKY" }) }),
+  ]) {
+    expect(register(declaration)).toMatch(/may not use the secret `LEAKY`: /);
+  }
 });
 
 test("a registered program gets no variable of the gateway that `registration.secrets` does not name [K-D01]", () => {
