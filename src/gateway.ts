@@ -144,16 +144,12 @@ function observed(config: GatewayConfig): Pick<ObservationOptions, "records" | "
   return { records, telemetry: config.telemetry, facts };
 }
 
+type ToolRules = Pick<RegistryDeps, "registrars" | "tellsDenied" | "toolsets">;
+
 /** Who may do what with tools, by the settings of the moment. */
-function toolRules(
-  { registration }: GatewayConfig,
-  live: LiveSettings,
-): Pick<RegistryDeps, "registrars" | "tellsDenied" | "toolsets"> {
-  return {
-    registrars: { code: registration.codeRoles, hosts: registration.hostRoles },
-    tellsDenied: () => live.tellsDenied,
-    toolsets: () => live.toolsets,
-  };
+function toolRules({ registration: { codeRoles, hostRoles } }: GatewayConfig, live: LiveSettings): ToolRules {
+  const registrars = { code: codeRoles, hosts: hostRoles };
+  return { registrars, tellsDenied: () => live.tellsDenied, toolsets: () => live.toolsets };
 }
 
 type PortSettings = Pick<

@@ -185,17 +185,18 @@ const UNIT_WORDS: ReadonlyMap<string, string> = new Map([
 
 /** The metrics under the names that Prometheus has for them, which say their units; OpenTelemetry's do not. */
 function withUnits(metrics: ResourceMetrics): ResourceMetrics {
-  const named = ({ name, unit, ...rest }: MetricDescriptor): MetricDescriptor => {
-    const word = UNIT_WORDS.get(unit);
-    return { ...rest, unit, name: word === undefined ? name : `${name}_${word}` };
-  };
   return {
     ...metrics,
     scopeMetrics: metrics.scopeMetrics.map((scope) => ({
       ...scope,
-      metrics: scope.metrics.map((metric) => ({ ...metric, descriptor: named(metric.descriptor) })),
+      metrics: scope.metrics.map((metric) => ({ ...metric, descriptor: withUnit(metric.descriptor) })),
     })),
   };
+}
+
+function withUnit(descriptor: MetricDescriptor): MetricDescriptor {
+  const word = UNIT_WORDS.get(descriptor.unit);
+  return word === undefined ? descriptor : { ...descriptor, name: `${descriptor.name}_${word}` };
 }
 
 function observe(meter: Meter, { name, description, values, counts, unit = "" }: Gauge): void {
