@@ -27,7 +27,7 @@ function differences(committed: Map<string, string>, fresh: Map<string, string>)
 test.for([
   { template: "buf.gen.yaml", folder: "gen", least: 10 },
   { template: "clients/typescript/buf.gen.yaml", folder: "clients/typescript/src/gen", least: 6 },
-])("$folder is what `npm run gen` makes of proto/", { timeout: 120_000 }, async ({ template, folder, least }) => {
+])("$folder is what `npm run gen` makes of proto/", { timeout: 240_000 }, async ({ template, folder, least }) => {
   const output = await mkdtemp(join(tmpdir(), "toolgate-gen-"));
   try {
     const buf = "node_modules/@bufbuild/buf/bin/buf";
@@ -42,7 +42,7 @@ test.for([
   }
 });
 
-test("the generated documents are what `npm run gen` makes of the source", { timeout: 120_000 }, async () => {
+test("the generated documents are what `npm run gen` makes of the source", { timeout: 240_000 }, async () => {
   const fresh = new Map(generatedDocuments().map((document) => [document.path, document.text]));
   expect(fresh.size).toBeGreaterThanOrEqual(4);
   const committed = await Promise.all(

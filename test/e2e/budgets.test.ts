@@ -72,7 +72,7 @@ async function seen(client: ToolgateClient, name: string, size: number, options:
 }
 
 test("one result has its part of the window, the call's own or the gateway's, and the rest is read on [S2-112]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const alice = (await open(1))("alice");
   const cut = await seen(alice, "one", 20_000);
@@ -83,7 +83,7 @@ test("one result has its part of the window, the call's own or the gateway's, an
 });
 
 test("parallel calls of a turn share its budget: the largest are shortened first, all of each is kept [S2-112]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const alice = (await open(3))("alice");
   const turn = { context: { sessionId: "s", turnId: "1" } };
@@ -97,7 +97,7 @@ test("parallel calls of a turn share its budget: the largest are shortened first
 });
 
 test("later calls of a turn have what is left, another turn and another caller all of theirs", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const clientOf = await open(1);
   const [alice, bob] = [clientOf("alice"), clientOf("bob")];
@@ -113,7 +113,7 @@ test("later calls of a turn have what is left, another turn and another caller a
 });
 
 test("a stream ends at the budget of one result, and what it gave counts in its turn", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const alice = (await open(1))("alice");
   const turn = { context: { turnId: "1" } };

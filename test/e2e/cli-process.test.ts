@@ -123,7 +123,7 @@ test("--json - reads stdin", async () => {
 });
 
 test("an old Node.js hands over to the one that npm put beside it, or says what is needed [S2-76]", {
-  timeout: 90_000,
+  timeout: 180_000,
 }, async () => {
   const launch = "src/cli/launch.js";
   const handedOver = await toolgate(["--version"], { script: launch, nodeArguments: pretendVersion("20.20.2") });

@@ -137,7 +137,7 @@ async function readmePrograms(): Promise<string[]> {
   );
 }
 
-test("every example of the client's README runs as written", { timeout: 90_000 }, async () => {
+test("every example of the client's README runs as written", { timeout: 180_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "toolgate-readme-"));
   const expected = [
     /SF1234567890[^]*SF1234567890/,

@@ -47,7 +47,7 @@ result: { success_field: code, success_value: 9007199254740993, data_field: data
 `;
   const folder = running.use(await temporaryFolder());
   gateway = running.use(await openGateway({ folder: folder.path, files: { "tools/digits.yaml": tool } }));
-}, 30_000);
+}, 180_000);
 
 afterAll(() => running.disposeAsync());
 

@@ -16,7 +16,7 @@ function alive(pid: number): boolean {
 }
 
 test("a stream that is enough closes the upstream's connection, and ends a program with its children [S2-71]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   await using upstream = await startRecordingUpstream();
   await using folder = await temporaryFolder();
@@ -58,7 +58,7 @@ test("a stream that is enough closes the upstream's connection, and ends a progr
 });
 
 test("a conclusive tool gives no text before its end, whatever its upstream sends in pieces [S2-70, S2-71]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   await using folder = await temporaryFolder();
   const keys = { description: "prints in pieces", type: "script", command: "/bin/sh" };

@@ -217,7 +217,7 @@ beforeAll(async () => {
   for (const { key, after } of ALL_CHANGES) await writeFile(join(folder, `tools/${key}.yaml`), declare(key, after));
   await retryUntil(etags, (now) => ALL_CHANGES.every(({ key }) => now.get(key) !== old.get(key)));
   await lookAtAll("after");
-}, 60_000);
+}, 180_000);
 
 afterAll(async () => {
   await running.disposeAsync();

@@ -993,7 +993,7 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
   },
 };
 
-test.for(Object.entries(EFFECTS))("`%s` of gateway.yaml has an effect", { timeout: 120_000 }, async ([key, effect]) => {
+test.for(Object.entries(EFFECTS))("`%s` of gateway.yaml has an effect", { timeout: 240_000 }, async ([key, effect]) => {
   await using used = new AsyncDisposableStack();
   const open: Open = async (options) => {
     const folder = options?.folder ?? used.use(await temporaryFolder()).path;
@@ -1017,7 +1017,7 @@ const DIFFERENCES = Object.entries(EFFECTS).flatMap(([key, effect]) =>
 test.for(DIFFERENCES)(
   "`$key` changed while the gateway runs is in force, or named and left as it was [S2-124]",
   {
-    timeout: 120_000,
+    timeout: 240_000,
   },
   async ({ key, section = key, values, see, seen }) => {
     await using folder = await temporaryFolder();

@@ -5,7 +5,7 @@ import { startToolgate, toolgate } from "./cli-process.ts";
 import { startEchoUpstream } from "./echo-upstream.ts";
 import { openGateway, temporaryFolder } from "./effects-gateway.ts";
 
-const SETUP = { timeout: 120_000 };
+const SETUP = { timeout: 240_000 };
 
 /** A state folder with some calls on record. */
 async function recorded() {

@@ -117,7 +117,7 @@ beforeAll(async () => {
   const env = { LOG_TOKEN: SECRET };
   gateway = running.use(await openGateway({ folder: folder.path, files: files(), settings: SETTINGS, env }));
   alice = client(gateway.port, "alice");
-}, 30_000);
+}, 180_000);
 
 beforeEach(() => {
   taken.length = 0;

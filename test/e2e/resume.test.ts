@@ -84,7 +84,7 @@ async function textOf(events: AsyncIterable<CallEvent>): Promise<{ text: string;
 test.each(SEEDS)(
   "connections that are cut at random bytes (seed %i) lose and repeat no piece of a stream",
   {
-    timeout: 60_000,
+    timeout: 180_000,
   },
   async (seed) => {
     const random = createRandom(seed);

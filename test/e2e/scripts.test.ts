@@ -162,7 +162,7 @@ test("a reader that is slow slows the program down [G-D08]", async () => {
   await gone([pid ?? 0]);
 });
 
-test("never more processes than `concurrency_limit` run [S-D11]", { timeout: 120_000 }, async () => {
+test("never more processes than `concurrency_limit` run [S-D11]", { timeout: 240_000 }, async () => {
   const files = (): number => readdirSync(`/proc/${gateway.pid}/fd`).length;
   await client.call("limits");
   const before = files();

@@ -40,7 +40,7 @@ result: { max_length: 1200, truncation: summary }
 `;
   const folder = running.use(await temporaryFolder());
   gateway = running.use(await openGateway({ folder: folder.path, files: { "tools/orders.yaml": tool } }));
-}, 30_000);
+}, 180_000);
 
 afterAll(() => running.disposeAsync());
 

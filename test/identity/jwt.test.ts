@@ -82,7 +82,7 @@ test("tokens that do not count are refused, each for its reason in the log alone
     shared: await new SignJWT({ iss: ISSUER.issuer, aud: "toolgate", sub: "alice", exp: 4_000_000_000 })
       .setProtectedHeader({ alg: "HS256", kid: "k1" })
       .sign(new TextEncoder().encode(maker.jwks)),
-    "no token": "abc",
+    "no token": "no-token-of-anybody",
     long: `${await maker.sign({})}${"x".repeat(20_000)}`,
   };
   for (const [what, token] of Object.entries(tokens)) {

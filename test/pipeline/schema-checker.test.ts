@@ -205,7 +205,7 @@ test("reading and compiling the same schemas again and again does not grow the h
   };
   const early = heapAfter(10);
   expect(heapAfter(30)).toBeLessThan(early * 1.2);
-}, 60_000);
+}, 180_000);
 
 test("names of prototypes are like any other name [X-D02]", () => {
   const args = '{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"q":"a"}';
@@ -504,7 +504,7 @@ test("a schema of 2,000 properties is accepted, compiled and run", () => {
   const schema = object(Object.fromEntries(Array.from({ length: 2_000 }, (_, i) => [`p${i}`, { type: "string" }])));
   expect(checker.problem(schema)).toBeUndefined();
   expect(outcome(schema, { p0: "x", p1999: 1 })).toEqual(["WRONG_TYPE /p1999: expected string, got integer 1"]);
-}, 30_000);
+}, 180_000);
 
 test("a pattern that would backtrack for years is matched at once [X-D04]", () => {
   const schema = object({ a: { type: "string", pattern: "^(a+)+$" } });
@@ -624,7 +624,7 @@ for (const [name, schema, args] of SLOW) {
     outcome(schema, {});
     const spent = cpuMs(() => expect(outcome(schema, args)[0]).toMatch(/^TOO_LARGE/));
     expect(spent).toBeLessThan(AT_ONCE_MS);
-  }, 30_000);
+  }, 180_000);
 }
 
 test("arguments that are too deep or too many are refused in time [X-D06]", () => {

@@ -13,7 +13,7 @@ for (const [dialect, modern] of [
   ["draft-07", false],
   ["2020-12", true],
 ] as const) {
-  test(`arguments fit a schema of ${dialect} exactly where ajv says so`, { timeout: 120_000 }, () => {
+  test(`arguments fit a schema of ${dialect} exactly where ajv says so`, { timeout: 240_000 }, () => {
     const checker = createSchemaChecker({ maxCompiled: 1 });
     const pausing = createSchemaChecker({ maxCompiled: 1, slice: { ms: 0, steps: 1 } });
     const ajv = modern ? new Ajv2020(JUDGE_OPTIONS) : new Ajv(JUDGE_OPTIONS);

@@ -67,7 +67,7 @@ test.each<readonly [string, Access | undefined, boolean]>([
 });
 
 test("for every principal List, Get, Watch, Call and Explain agree, and what is hidden is as if it were not there [S2-52, S2-53, S2-55, S2-56, X-D09]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const random = createRandom(7);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] ?? expect.unreachable();

@@ -17,7 +17,7 @@ import { createSpillFiles } from "../../src/stores/spill-files.ts";
 import { createFakeRegistry, type FakeRegistry } from "./fake-registry.ts";
 
 /** How long a test waits for what comes in a moment, unless the machine is very busy. */
-export const PATIENT = { timeout: 10_000 } as const;
+export const PATIENT = { timeout: 30_000 } as const;
 
 /** Of which a test changes what it is about. */
 export const KEEPALIVE: Keepalive = { intervalMs: 20_000, timeoutMs: 10_000, connectionAgeGraceMs: 3_600_000 };

@@ -54,7 +54,7 @@ test.each(["grpc-js", "connect-node gRPC", "connect-node Connect over HTTP/1.1"]
   },
 );
 
-const BUSY = { timeout: 90_000 };
+const BUSY = { timeout: 180_000 };
 
 test(
   "no call fails while certificates are exchanged under load, on connections that stay and on new ones",

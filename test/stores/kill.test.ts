@@ -29,7 +29,7 @@ async function putUntilKilled(folder: string, round: number, random: () => numbe
 }
 
 test("kill -9 in the middle of many puts: all that was acknowledged is there, and nothing is torn", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "toolgate-kill-"));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -73,21 +73,22 @@ test("what is nearly over is told as one millisecond, never as none", async () =
 
 test.each([
   ["read", ""],
-  ["idle", "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n12"],
+  ["idle", "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 9\r\n\r\n12"],
 ])("a deadline that passes says that the time went to `%s`", async (phase, beginning) => {
   const asked = Promise.withResolvers<void>();
   await using upstream = await startRawUpstream((socket) => {
     socket.write(beginning, () => asked.resolve());
   });
-  await using tool = await openTool({ keys: { endpoint: `${upstream.origin}/`, method: "POST" } });
+  const keys = { endpoint: `${upstream.origin}/`, method: "POST" };
+  await using tool = await openTool({ keys, delivery: "incremental" });
   const controller = new AbortController();
-  const outcome = call(tool, {}, { signal: controller.signal });
-  await asked.promise;
-  // The beginning of the answer is on its way.
-  if (phase === "idle") await new Promise((resolve) => setTimeout(resolve, 100));
+  const events = invoke(tool, {}, { signal: controller.signal })[Symbol.asyncIterator]();
+  const first = events.next();
+  await (phase === "idle" ? first : asked.promise);
+  const ended = phase === "idle" ? events.next() : first;
   const metadata = { limit: "tool" };
   controller.abort(new GatewayError("CALL_DEADLINE_EXCEEDED", "the call took longer than 1 ms", { metadata }));
-  expect((await outcome).error).toMatchObject({
+  await expect(ended).rejects.toMatchObject({
     reason: "CALL_DEADLINE_EXCEEDED",
     effect: "unknown",
     retryable: false,

@@ -48,7 +48,7 @@ test.for([
   ["2026-07-28", "sse"],
 ] as const)(
   "each call goes out with the credential of its caller's role, at once with others', over lost sessions and changed secrets (%s, %s) [S2-105]",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async ([protocol, answers]) => {
     await using fake = await startFakeHttp({ answers, ...(protocol === "legacy" ? {} : { discover: "modern" }) });
     const environment = environmentOf(0);

@@ -70,8 +70,8 @@ test("a cancel is told to the server once, with the id of the call, and what com
   await using server = await openServer({ mcp: folder.fake() });
   await server.ready();
   const controller = new AbortController();
-  const ended = call(server, "late", { ms: 150 }, { signal: controller.signal });
-  const other = call(server, "late", { ms: 300 });
+  const ended = call(server, "late", { ms: 1_000 }, { signal: controller.signal });
+  const other = call(server, "late", { ms: 1_200 });
   await folder.waitFor('"late"');
   controller.abort(new GatewayError("CALL_CANCELLED", "stopped by the test"));
   expect((await ended).error).toMatchObject({ reason: "CALL_CANCELLED", effect: "unknown" });
@@ -87,11 +87,11 @@ test("a cancel is told to the server once, with the id of the call, and what com
 
 test("progress keeps a call alive beyond its idle limit, and a token is sent always [M-D09]", async () => {
   await using folder = await testFolder();
-  await using server = await openServer({ mcp: folder.fake(), timeouts: { readMs: 1_000, idleMs: 1_000 } });
+  await using server = await openServer({ mcp: folder.fake(), timeouts: { readMs: 2_000, idleMs: 2_000 } });
   await server.ready();
-  const outcome = await call(server, "steps", { count: 6, ms: 400 });
+  const outcome = await call(server, "steps", { count: 9, ms: 250 });
   expect(textOf(outcome)).toBe("done");
-  expect(outcome.events.filter(({ type }) => type === "progress")).toHaveLength(6);
+  expect(outcome.events.filter(({ type }) => type === "progress")).toHaveLength(9);
 });
 
 test("a server that gives no sign within the limit is told that the call is over [M-D10] [R-D08]", async () => {

@@ -149,7 +149,7 @@ test("a tool that only reads has no effect when its call is cut", async () => {
   expect((await ended).error).toMatchObject({ effect: "none", retryable: true });
 });
 
-test("tools share one launcher, which ends with the last of them", { timeout: 60_000 }, async () => {
+test("tools share one launcher, which ends with the last of them", { timeout: 180_000 }, async () => {
   const before = childrenOf(process.pid).length;
   const adapter = adapterFor({});
   const tools = await Promise.all([1, 2, 3].map(() => openTool({ keys: { command: "true" }, adapter })));
@@ -163,7 +163,7 @@ test("tools share one launcher, which ends with the last of them", { timeout: 60
   expect((await call(again)).result?.upstreamCode).toBe(0);
 });
 
-test("the launcher's death ends the calls of the moment, and the next has another", { timeout: 60_000 }, async () => {
+test("the launcher's death ends the calls of the moment, and the next has another", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   const script = "echo $PPID; [ -e again ] || exec sleep 600; echo ok";
   await using tool = await opened(folder, script, "incremental");

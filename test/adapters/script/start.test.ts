@@ -78,7 +78,7 @@ test("a probe starts nothing", async () => {
 });
 
 test("many processes are refused with an error that says so, and that may be retried [S-D11]", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   await using tool = await openTool({ keys: { command: "sleep", args: ["600"] } });
   const stop = new AbortController();
@@ -95,7 +95,7 @@ const hasPrlimit = spawnSync("prlimit", ["--version"]).status === 0;
 
 test.skipIf(!hasPrlimit)(
   "a system that is short of descriptors refuses a call for the moment, and the next ones run [S-D11]",
-  { timeout: 60_000 },
+  { timeout: 180_000 },
   async () => {
     await using tool = await openTool({ keys: { command: "sh", args: ["-c", "echo $PPID; sleep 0.3"] } });
     const launcher = textOf(await call(tool)).trim();

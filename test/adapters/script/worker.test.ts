@@ -56,7 +56,7 @@ async function workerTool(folder: TestFolder, options: Partial<ToolOptions> = {}
   });
 }
 
-test("a worker answers one call after the other, and is started once", { timeout: 60_000 }, async () => {
+test("a worker answers one call after the other, and is started once", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder);
   const how = { callId: "call-1", sessionId: "s-1", deadlineMs: 2_000_000_000_000 };
@@ -82,7 +82,7 @@ test("a worker answers one call after the other, and is started once", { timeout
 });
 
 test("deltas, progress and logs of a worker are passed on; lines for nobody are skipped", {
-  timeout: 60_000,
+  timeout: 180_000,
 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder, { delivery: "incremental" });
@@ -93,7 +93,7 @@ test("deltas, progress and logs of a worker are passed on; lines for nobody are 
   expect(outcome.result).toMatchObject({ value: null, effect: "committed" });
 });
 
-test("`worker.processes` is how many run at a time, one call each", { timeout: 60_000 }, async () => {
+test("`worker.processes` is how many run at a time, one call each", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder, { keys: { worker: { processes: 2 } } });
   const outcomes = await Promise.all(Array.from({ length: 8 }, () => call(tool, { do: "wait" })));
@@ -102,7 +102,7 @@ test("`worker.processes` is how many run at a time, one call each", { timeout: 6
   expect(await folder.lines("pids")).toHaveLength(2);
 });
 
-test("`worker.max_calls` is how many calls one answers", { timeout: 60_000 }, async () => {
+test("`worker.max_calls` is how many calls one answers", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder, { keys: { worker: { max_calls: 2 } } });
   const pids: unknown[] = [];
@@ -112,7 +112,7 @@ test("`worker.max_calls` is how many calls one answers", { timeout: 60_000 }, as
   expect(pids[0]).not.toBe(pids[2]);
 });
 
-test("a worker that dies is a failure that says why, and the next call has another", { timeout: 60_000 }, async () => {
+test("a worker that dies is a failure that says why, and the next call has another", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder);
   expect((await call(tool, { do: "exit" })).result).toMatchObject({
@@ -130,7 +130,7 @@ test("a worker that dies is a failure that says why, and the next call has anoth
   expect((await call(tool, { do: "pid" })).result?.value).not.toBe(first);
 });
 
-test("a call that is cancelled ends its worker, and no other", { timeout: 60_000 }, async () => {
+test("a call that is cancelled ends its worker, and no other", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder, { keys: { worker: { processes: 2 } } });
   const stop = new AbortController();
@@ -144,7 +144,7 @@ test("a call that is cancelled ends its worker, and no other", { timeout: 60_000
   expect(isAlive(other)).toBe(true);
 });
 
-test("a call that waits for a worker ends with its signal, and nothing happened", { timeout: 60_000 }, async () => {
+test("a call that waits for a worker ends with its signal, and nothing happened", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder);
   const stop = new AbortController();
@@ -159,7 +159,7 @@ test("a call that waits for a worker ends with its signal, and nothing happened"
   await running;
 });
 
-test("a secret that changed is what the next worker is started with", { timeout: 60_000 }, async () => {
+test("a secret that changed is what the next worker is started with", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   const environment = { ORDER_API_TOKEN: "tok-1" };
   const keys = { env: { TOKEN: { secret_ref: "ORDER_API_TOKEN" } } };
@@ -169,7 +169,7 @@ test("a secret that changed is what the next worker is started with", { timeout:
   expect((await call(tool, { do: "env" })).result?.value).toMatchObject({ TOKEN: "tok-2" });
 });
 
-test("an answer over the limit is an error, and ends the worker", { timeout: 60_000 }, async () => {
+test("an answer over the limit is an error, and ends the worker", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder, { maxResponseBytes: 1_000_000 });
   expect((await call(tool, { do: "long" })).error).toMatchObject({ reason: "RESULT_TOO_LARGE", effect: "unknown" });
@@ -177,7 +177,7 @@ test("an answer over the limit is an error, and ends the worker", { timeout: 60_
   expect(await folder.lines("pids")).toHaveLength(2);
 });
 
-test("closing a tool ends its workers, idle ones too", { timeout: 60_000 }, async () => {
+test("closing a tool ends its workers, idle ones too", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   const tool = await workerTool(folder, { adapter: adapterFor({ folder: folder.path }) });
   const pid = Number((await call(tool, { do: "pid" })).result?.value);
@@ -185,7 +185,7 @@ test("closing a tool ends its workers, idle ones too", { timeout: 60_000 }, asyn
   expect(isAlive(pid)).toBe(false);
 });
 
-test("an explained call shows the line a worker was asked with", { timeout: 60_000 }, async () => {
+test("an explained call shows the line a worker was asked with", { timeout: 180_000 }, async () => {
   await using folder = await testFolder();
   await using tool = await workerTool(folder);
   const { exchange } = await call(tool, { do: "pid" }, { explain: true, callId: "call-1" });

@@ -23,7 +23,7 @@ const AGGREGATES =
 
 for (const [kind, make] of Object.entries(TEXTS)) {
   test(`a summary of ${kind} is within its limit, well-formed, the same each time, and its own summary`, {
-    timeout: 60_000,
+    timeout: 180_000,
   }, () => {
     for (const seed of SEEDS) {
       const text = make(seeded(seed));
@@ -41,7 +41,7 @@ for (const [kind, make] of Object.entries(TEXTS)) {
   });
 
   test(`every number of a summary of ${kind} stands in the source, or is named as a count or a mean`, {
-    timeout: 60_000,
+    timeout: 180_000,
   }, () => {
     for (const seed of SEEDS) {
       const text = make(seeded(seed));
