@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const setupFiles = ["test/compile-cache.ts"];
@@ -12,8 +13,8 @@ const expect = { poll: { timeout: 30_000 } };
  */
 export default defineConfig({
   test: {
-    // One for each core: many tests wait for a file system or a clock, and vitest's own choice leaves a core out.
-    maxWorkers: "100%",
+    // Half of the time of a file is waiting: for a process, a file system, a clock.
+    maxWorkers: availableParallelism() + 2,
     projects: [
       {
         test: {

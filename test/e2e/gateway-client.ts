@@ -48,7 +48,7 @@ export function reasonOf(error: unknown): string | undefined {
 export async function retryUntil<T>(
   attempt: () => Promise<T>,
   accept: (answer: T) => boolean,
-  limitMs = 10_000,
+  limitMs = 60_000,
 ): Promise<number> {
   const start = performance.now();
   while (performance.now() - start < limitMs) {
