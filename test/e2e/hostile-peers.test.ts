@@ -39,7 +39,7 @@ import { createGatewayClient } from "./gateway-client.ts";
 import { START_TIMEOUT_MS } from "./spawned.ts";
 
 const MIB = 2 ** 20;
-const PATIENT = { timeout: 60_000, interval: 50 };
+const PATIENT = { timeout: 150_000, interval: 50 };
 /** The windows of every stream of the peer are shut: the server can send no byte of a body. */
 const NO_WINDOW = [4, 0] as const;
 
