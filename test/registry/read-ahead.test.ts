@@ -108,7 +108,7 @@ test("patterns of the schemas that a server offers are compiled ahead as well", 
   expect(compiled).toEqual([...Array.from({ length: 20 }, (_, i) => `^${i}$`), "^x"]);
 });
 
-test("a long document is read step by step, and left once for who asks for it [X-D06]", async () => {
+test("a long document is read step by step, and left once for who asks for it", async () => {
   let nowMs = 0;
   const clock: Clock = { ...createFakeClock(), monotonicMs: () => (nowMs += 10) };
   const grammar = nothingRead();
