@@ -23,8 +23,8 @@ const MAY_IMPORT = {
 
 const FOLDERS = Object.keys(MAY_IMPORT).join("|");
 
-/** Code generated from proto/ is read where the wire is, and nowhere else. */
-const READS_GENERATED = "^src/(wire|service|cli)/|^clients/|^test/|^bench/|^examples/|^gen/";
+/** Code generated from proto/ is read where the wire is, ours and that of gRPC upstreams, and nowhere else. */
+const READS_GENERATED = "^src/(wire|service|cli|adapters/grpc)/|^clients/|^test/|^bench/|^examples/|^gen/";
 
 const RPC_PACKAGES = "^node_modules/(@connectrpc|@grpc|@bufbuild)/";
 
@@ -106,16 +106,16 @@ module.exports = {
     },
     {
       name: "generated-at-the-edge",
-      comment: "Only wire, service, cli and clients know generated code",
+      comment: "Only wire, service, cli, clients and the adapter for gRPC know generated code",
       severity: "error",
       from: { pathNot: READS_GENERATED },
       to: { path: "^gen/" },
     },
     {
       name: "rpc-at-the-edge",
-      comment: "Only wire, service, cli and clients know an RPC package",
+      comment: "Only wire, service, cli, clients and the adapter for gRPC know an RPC package",
       severity: "error",
-      from: { path: "^src/", pathNot: "^src/(wire|service|cli)/" },
+      from: { path: "^src/", pathNot: "^src/(wire|service|cli|adapters/grpc)/" },
       to: { path: RPC_PACKAGES },
     },
     {
@@ -141,12 +141,12 @@ module.exports = {
     },
     {
       name: "files",
-      comment: "Only these touch the file system; adapters look whether a program can be started",
+      comment: "Only these touch the file system; adapters look whether a program can be started, and read descriptors and certificates",
       severity: "error",
       from: {
         path: "^src/",
         pathNot:
-          "^src/((adapters/shared/launcher|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
+          "^src/((adapters/shared/launcher|adapters/grpc|registry|secrets|identity|stores|service|config|observability|cli)/|main\\.ts$)",
       },
       to: { path: builtin(["fs"]) },
     },

@@ -1,5 +1,6 @@
 import type { Adapter } from "../core/adapter.ts";
 import type { TextCache } from "../core/store.ts";
+import { createGrpcAdapter } from "./grpc/index.ts";
 import { createHttpAdapter } from "./http/index.ts";
 import { createMcpAdapter } from "./mcp/index.ts";
 import { createScriptAdapter } from "./script/index.ts";
@@ -26,5 +27,6 @@ export function createAdapters(options: AdapterOptions): readonly Adapter[] {
     createHttpAdapter({ environment }),
     createScriptAdapter({ environment, folder, shell }),
     createMcpAdapter(surroundings),
+    createGrpcAdapter({ environment, folder }),
   ];
 }

@@ -8,9 +8,10 @@ export const FAILURE_REASONS = {
     "The server refused the request by its protocol: no such tool there, or arguments it does not take; `upstream_code` has the JSON-RPC code.",
   UPSTREAM_ERROR:
     "The server answered with an error of its protocol instead of a result; `upstream_code` has the JSON-RPC code.",
-  UPSTREAM_STATUS: "The upstream answered with an HTTP status that is no success; `upstream_code` has it.",
-  UPSTREAM_UNAUTHORIZED: "The upstream refused the gateway's credential (HTTP 401 or 403).",
-  UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429).",
+  UPSTREAM_STATUS: "The upstream answered with an HTTP or gRPC status that is no success; `upstream_code` has it.",
+  UPSTREAM_UNAUTHORIZED:
+    "The upstream refused the gateway's credential (HTTP 401 or 403, gRPC UNAUTHENTICATED or PERMISSION_DENIED).",
+  UPSTREAM_RATE_LIMITED: "The upstream asks to slow down (HTTP 429, gRPC RESOURCE_EXHAUSTED).",
   UPSTREAM_BAD_RESPONSE: "The upstream's answer cannot be read: not JSON where JSON is due, or a wrong encoding.",
   INPUT_REQUIRED:
     "The tool asks for input, and the caller does not say `accepts_input`: what it asked was declined, and the message says what it was.",

@@ -2,7 +2,6 @@
 export type Feature =
   | "circuit breaker"
   | "concurrency limits"
-  | "gRPC upstreams"
   | "identity"
   | "in-process tools"
   | "key files"

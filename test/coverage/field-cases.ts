@@ -154,7 +154,7 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
   "G-D02": {
     text: "A cancelled, killed or vanished reader stops the producer",
   },
-  "G-D03": { text: "An upstream that says goodbye costs no call", waits: ["gRPC upstreams"] },
+  "G-D03": { text: "An upstream that says goodbye costs no call" },
   "G-D04": { text: "Results stay within what standard clients take, or the error says what to do" },
   "G-D05": {
     text: "A request over the limit is refused with size and limit",
@@ -162,11 +162,11 @@ export const WIRE: Readonly<Record<string, Behaviour>> = {
     waits: ["MCP"],
   },
   "G-D06": { text: "Error texts arrive as they are over every protocol, cut to a documented length" },
-  "G-D07": { text: "Answers of a proxy in between have the right code", waits: ["gRPC upstreams"] },
+  "G-D07": { text: "Answers of a proxy in between have the right code" },
   "G-D08": {
     text: "Slow readers slow the upstream down and lose nothing",
   },
-  "G-D09": { text: "Dead connections to an upstream are noticed", waits: ["gRPC upstreams"] },
+  "G-D09": { text: "Dead connections to an upstream are noticed" },
 };
 
 /** Secrets. */

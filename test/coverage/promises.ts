@@ -52,10 +52,7 @@ export const GATEWAY: Readonly<Record<string, Behaviour>> = {
     text: "The gateway takes a model's calls, runs them and gives results for its context",
     waits: ["model formats"],
   },
-  "S2-02": {
-    text: "It serves business APIs, databases, MCP services and internal RPC",
-    waits: ["MCP", "gRPC upstreams"],
-  },
+  "S2-02": { text: "It serves business APIs, databases, MCP services and internal RPC" },
   "S2-03": { text: "An upstream can want a token in a header" },
   "S2-04": { text: "An upstream can want signed parameters" },
   "S2-05": { text: "Data is taken out of deeply nested JSON" },

@@ -57,7 +57,7 @@ function gatewaySettings(markdown: string): string {
 
 /** Puts a fragment into the declaration that the page gives for it, key by key at top level; a script or server is whole. */
 function within(declaration: string, fragment: string): string {
-  if (/^type: (script|mcp)$/m.test(fragment)) return fragment;
+  if (/^type: (script|mcp|grpc)$/m.test(fragment)) return fragment;
   const keysOf = (text: string): Map<string, string> =>
     new Map(text.split(/^(?=\S)/m).map((block) => [block.split(":")[0] ?? "", block]));
   const merged = keysOf(declaration);

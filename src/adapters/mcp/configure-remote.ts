@@ -5,10 +5,10 @@ import { headerProblem } from "../shared/header-rules.ts";
 import { hostKind, isFixedHost } from "../shared/network/addresses.ts";
 import { socketTarget } from "../shared/network/socket.ts";
 import { secretChoice } from "../shared/secret-choice.ts";
+import { type NamedValue, namedValues } from "../shared/value-template.ts";
 import { CLIENT_AUTHS } from "./config-schema.ts";
 import type { McpChecker } from "./mcp-checker.ts";
-import type { NamedValue, RemoteTarget, ServerAuth, ServerCredentials } from "./mcp-config.ts";
-import { namedValues } from "./value-template.ts";
+import type { RemoteTarget, ServerAuth, ServerCredentials } from "./mcp-config.ts";
 
 /** Headers that the protocol sets. */
 const OF_PROTOCOL = /^(accept|accept-encoding|content-type|mcp-.*|last-event-id)$/i;

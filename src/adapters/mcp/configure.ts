@@ -4,12 +4,12 @@ import { parseDuration } from "../../core/durations.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, jsonPointer, ownValue } from "../../core/json.ts";
 import type { DeclaredTool } from "../../core/tool.ts";
 import { inheritedEntries } from "../shared/launcher/inherited-environment.ts";
+import { type NamedValue, namedValues } from "../shared/value-template.ts";
 import { PROTOCOLS, STARTS } from "./config-schema.ts";
 import { configureRemote } from "./configure-remote.ts";
 import { McpChecker } from "./mcp-checker.ts";
-import type { McpConfig, NamedValue, ProgramTarget, RemoteTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
+import type { McpConfig, ProgramTarget, RemoteTarget, RestartRules, ServerTarget } from "./mcp-config.ts";
 import { secretRefsOf } from "./mcp-config.ts";
-import { namedValues } from "./value-template.ts";
 
 /** What MCP servers take from the gateway. */
 export interface McpSurroundings {

@@ -6,6 +6,8 @@ export class McpChecker {
   readonly block: JsonObject;
   readonly issues: ConfigIssue[] = [];
   readonly warnings: ConfigIssue[] = [];
+  /** Where a credential by role goes. */
+  readonly byRole = "`auth.bearer` of a remote server";
 
   constructor(block: JsonObject) {
     this.block = block;

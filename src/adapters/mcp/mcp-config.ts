@@ -5,16 +5,8 @@ import type { ClientCredentials } from "../shared/access-tokens.ts";
 import type { NamedProgram } from "../shared/launcher/examine.ts";
 import type { EgressChoice } from "../shared/network/egress.ts";
 import { type SecretChoice, secretRefsOfChoice } from "../shared/secret-choice.ts";
+import { type NamedValue, referencesIn } from "../shared/value-template.ts";
 import type { PROTOCOLS, STARTS } from "./config-schema.ts";
-
-/** A text with secrets in it; several pieces are one text. */
-export type ValueTemplate = readonly (string | { readonly secretRef: string })[];
-
-/** A named value: a header or a variable. */
-export interface NamedValue {
-  readonly name: string;
-  readonly value: ValueTemplate;
-}
 
 /** A program of this machine. */
 export interface ProgramTarget {
@@ -97,16 +89,4 @@ export function secretRefsOf({ target }: McpConfig): readonly string[] {
 /** The secrets that requests to a remote server need, those of callers with a credential of their own left out. */
 export function remoteSecretRefs({ headers, auth }: RemoteTarget): readonly string[] {
   return [...new Set([...referencesIn(headers), ...(auth === undefined ? [] : [auth.secretRef])])];
-}
-
-function referencesIn(values: readonly NamedValue[]): readonly string[] {
-  const references = values.flatMap(({ value }) =>
-    value.flatMap((part) => (typeof part === "string" ? [] : [part.secretRef])),
-  );
-  return [...new Set(references)];
-}
-
-/** Fills in the secrets as they are now. `secret` gives one by its reference. */
-export function filledValue(value: ValueTemplate, secret: (reference: string) => string): string {
-  return value.map((part) => (typeof part === "string" ? part : secret(part.secretRef))).join("");
 }

@@ -1,7 +1,8 @@
 import type { SecretSource } from "../../core/secrets.ts";
 import type { Launcher } from "../shared/launcher/launcher.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
-import { filledValue, type ProgramTarget } from "./mcp-config.ts";
+import { filledValue } from "../shared/value-template.ts";
+import type { ProgramTarget } from "./mcp-config.ts";
 import type { Noise } from "./noise.ts";
 import type { ServerProgram } from "./program-link.ts";
 

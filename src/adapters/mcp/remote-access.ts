@@ -11,7 +11,8 @@ import {
 } from "../shared/network/http-channel.ts";
 import { bearerChallenge } from "../shared/oauth-discovery.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
-import { filledValue, type RemoteTarget, remoteSecretRefs } from "./mcp-config.ts";
+import { filledValue } from "../shared/value-template.ts";
+import { type RemoteTarget, remoteSecretRefs } from "./mcp-config.ts";
 import { ServerTokens } from "./server-tokens.ts";
 
 /** Connections to one server where nobody sets another number. */

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { createServer } from "node:net";
 import { errors } from "undici";
 import { expect, test } from "vitest";
-import { brokenConnection } from "../../../src/adapters/http/lost-call.ts";
+import { brokenConnection } from "../../../src/adapters/shared/lost-call.ts";
 import { connectProblem } from "../../../src/adapters/shared/network/connect-problem.ts";
 import { GatewayError } from "../../../src/core/errors.ts";
 import { createFakeClock } from "../../core/fake-clock.ts";

@@ -5,7 +5,7 @@ import { ConnectProblem, connectProblem } from "./connect-problem.ts";
 import type { EgressGuard } from "./egress.ts";
 import { hostLookup } from "./host-lookup.ts";
 import type { Proxy, Route } from "./proxy.ts";
-import { openSocket, readyEvent, type SocketTarget, secureSocket, socketTarget } from "./socket.ts";
+import { openSocket, readyEvent, type SocketTarget, secureSocket, socketTarget, type TlsChoice } from "./socket.ts";
 import { openTunnel } from "./tunnel.ts";
 
 /** What a connector needs. */
@@ -17,6 +17,10 @@ export interface ConnectorOptions {
   readonly guard: EgressGuard;
   /** Asks the system for the addresses of a name. */
   readonly lookup: LookupFunction;
+  /** How TLS is spoken. Default: as for HTTP/1.1. */
+  readonly tls?: TlsChoice;
+  /** A proxy passes the connection on, also where it is plain, instead of forwarding requests. Default: no. */
+  readonly tunnels?: boolean;
 }
 
 /** Makes connections to one origin, directly or through a proxy. */
@@ -26,12 +30,15 @@ export class Connector {
   readonly #route: Route;
   readonly #guard: EgressGuard;
   readonly #lookup: LookupFunction;
+  readonly #tunnels: boolean;
   /** TLS session of the connection made last. */
   #session: Buffer | undefined;
 
-  constructor({ origin, route, guard, lookup }: ConnectorOptions) {
+  constructor({ origin, route, guard, lookup, tls, tunnels = false }: ConnectorOptions) {
     this.origin = origin;
-    this.#target = socketTarget(origin);
+    const target = socketTarget(origin);
+    this.#target = tls === undefined ? target : { ...target, tls };
+    this.#tunnels = tunnels || target.secure;
     this.#route = route;
     this.#guard = guard;
     this.#lookup = lookup;
@@ -49,7 +56,7 @@ export class Connector {
 
   /** The proxy that each request is addressed to; a tunnel hides its proxy from the requests. */
   get forwardingProxy(): Proxy | undefined {
-    return this.#target.secure ? undefined : this.proxy;
+    return this.#tunnels ? undefined : this.proxy;
   }
 
   /** Why no connection is made, whatever the name leads to. */
@@ -91,10 +98,10 @@ export class Connector {
     const settle = onlyOnce(callback);
     whenReady(socket, readyEvent(proxy.target), (...[error, ready]) => {
       if (ready === null) settle(proxyUnreachable(proxy, error), null);
-      else if (this.#target.secure) this.#openThrough(ready, proxy, settle, onSocket);
+      else if (this.#tunnels) this.#openThrough(ready, proxy, settle, onSocket);
       else settle(null, ready);
     });
-    if (!this.#target.secure) return socket;
+    if (!this.#tunnels) return socket;
     // Who waits has to hear of it also where the attempt was ended from here.
     socket.once("close", () => settle(proxyUnreachable(proxy, undefined), null));
     return undefined;
@@ -113,6 +120,10 @@ export class Connector {
       }
       // What breaks from now on shows in the socket over it.
       socket.on("error", () => undefined);
+      if (!this.#target.secure) {
+        callback(null, socket);
+        return;
+      }
       const secure = secureSocket(socket, this.#target, this.#session);
       onSocket(secure);
       this.#keepSession(whenReady(secure, "secureConnect", callback));

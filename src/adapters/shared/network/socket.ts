@@ -12,6 +12,21 @@ export interface SocketTarget {
   /** Name or address, an IPv6 one without brackets. */
   readonly host: string;
   readonly port: number;
+  /** Of a secure one, what is not as it is for HTTP/1.1 and the system's certificates. */
+  readonly tls?: TlsChoice;
+}
+
+/** How TLS is spoken to a target. What is absent is as it is for HTTP/1.1. */
+export interface TlsChoice {
+  /** The protocols that are offered. */
+  readonly alpn?: readonly string[];
+  /** Who vouches for the server, in PEM, instead of whom the system trusts. */
+  readonly ca?: string | Buffer;
+  /** The certificate and the key that the gateway shows, in PEM. */
+  readonly cert?: string | Buffer;
+  readonly key?: string | Buffer;
+  /** The name that the server's certificate has to be for, instead of the target's host. */
+  readonly serverName?: string;
 }
 
 /** Takes an origin such as `http://[::1]:7434` apart. */
@@ -48,10 +63,12 @@ export function secureSocket(socket: Socket, target: SocketTarget, session: Buff
   return connectTls({ socket, host: target.host, ...tlsOptions(target, session) });
 }
 
-function tlsOptions({ host }: SocketTarget, session: Buffer | undefined): ConnectionOptions {
+function tlsOptions({ host, tls = {} }: SocketTarget, session: Buffer | undefined): ConnectionOptions {
+  const { alpn = ["http/1.1"], serverName = isIP(host) === 0 ? host : undefined, ...certificates } = tls;
   return {
-    ALPNProtocols: ["http/1.1"],
-    ...(isIP(host) === 0 ? { servername: host } : {}),
+    ALPNProtocols: [...alpn],
+    ...certificates,
+    ...(serverName === undefined ? {} : { servername: serverName }),
     ...(session === undefined ? {} : { session }),
   };
 }

@@ -2,8 +2,8 @@ import { errors } from "undici";
 import type { AttemptTimeouts } from "../../core/adapter.ts";
 import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { codeOf, connectProblem } from "../shared/network/connect-problem.ts";
-import { EGRESS_DENIED, PRIVATE_ADDRESS } from "../shared/network/egress.ts";
+import { codeOf, connectProblem } from "./network/connect-problem.ts";
+import { EGRESS_DENIED, PRIVATE_ADDRESS } from "./network/egress.ts";
 
 /** The limits of time an exchange watches. */
 export type TimeLimit = "connect" | "read" | "idle";
