@@ -141,7 +141,8 @@ module.exports = {
     },
     {
       name: "files",
-      comment: "Only these touch the file system; adapters look whether a program can be started, and read descriptors and certificates",
+      comment:
+        "Only these touch the file system; adapters look whether a program can be started, and read descriptors and certificates",
       severity: "error",
       from: {
         path: "^src/",

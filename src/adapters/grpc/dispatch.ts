@@ -8,7 +8,7 @@ import { type Channel, ChannelFull } from "./channel.ts";
 import type { Connection } from "./connection.ts";
 import { Exchange } from "./exchange.ts";
 import type { GrpcConfig } from "./grpc-config.ts";
-import { type CallFacts, requestHeaders } from "./request-headers.ts";
+import { type CallFacts, metadataOf, requestHeaders } from "./request-headers.ts";
 import type { GrpcStatus } from "./status.ts";
 
 /** How often a request is sent again that surely nobody looked at. */
@@ -82,10 +82,11 @@ export class Dispatch {
     const { timeouts, maxResponseBytes } = config.settings;
     for (let again = 0; again <= MAX_SENT_AGAIN; again++) {
       const beganMs = clock.monotonicMs();
+      const metadata = metadataOf(config, secrets);
       const connection = await this.connection();
       const exchange = new Exchange({
         connection,
-        headers: requestHeaders(config, { path, facts: this.#facts, clock, secrets }),
+        headers: { ...requestHeaders(config, path, this.#facts, clock), ...metadata },
         frame,
         clock,
         timeouts,

@@ -151,7 +151,10 @@ export class Exchange {
       this.#trailers = trailers;
     });
     stream.on("data", (piece: Buffer) => this.#onData(piece));
-    stream.once("end", () => this.#onEnd(undefined));
+    stream.once("end", () => {
+      // Without a status, what `close` brings is waited for.
+      if (this.#told() !== undefined) this.#onEnd(undefined);
+    });
     let failure: Error | undefined;
     stream.on("error", (error: Error) => {
       failure = error;
@@ -200,7 +203,7 @@ export class Exchange {
   /** Nothing comes any more. */
   #onEnd(failure: Error | undefined): void {
     if (this.#closed) return;
-    const status = statusIn(this.#trailers) ?? statusIn(this.#head ?? {});
+    const status = this.#told();
     if (status !== undefined && !(status.code === 0 && this.#reader.isWithin)) {
       this.#status = status;
       this.#finish(undefined);
@@ -208,6 +211,11 @@ export class Exchange {
     }
     if (this.#wasUntouched) this.#refuse();
     else this.#finish(this.#lost(failure ?? resetOf(this.#stream)));
+  }
+
+  /** The status that the server sent, as far as it came. */
+  #told(): GrpcStatus | undefined {
+    return statusIn(this.#trailers) ?? statusIn(this.#head ?? {});
   }
 
   /** Surely nobody took the stream up. */

@@ -57,19 +57,8 @@ export function metadataOf({ tool, metadata }: GrpcConfig, secrets: SecretSource
 /** What a request takes over from its call. */
 export type CallFacts = Pick<CallContext, "deadlineMs" | "traceparent" | "tracestate" | "baggage">;
 
-/** What a request's headers are made from. */
-export interface HeaderSources {
-  readonly path: string;
-  readonly facts: CallFacts;
-  readonly clock: Clock;
-  readonly secrets: SecretSource;
-}
-
-/** Headers of a request that goes out now. Source: gRPC over HTTP/2, "Requests". */
-export function requestHeaders(
-  config: GrpcConfig,
-  { path, facts, clock, secrets }: HeaderSources,
-): OutgoingHttpHeaders {
+/** Headers of a request that goes out now, besides its metadata. Source: gRPC over HTTP/2, "Requests". */
+export function requestHeaders(config: GrpcConfig, path: string, facts: CallFacts, clock: Clock): OutgoingHttpHeaders {
   const { traceparent, tracestate, baggage, deadlineMs } = facts;
   const traced = traceparent !== undefined && TRACEPARENT.test(traceparent);
   return {
@@ -84,7 +73,6 @@ export function requestHeaders(
     ...(traced ? { traceparent } : {}),
     ...(traced && tracestate !== undefined ? { tracestate } : {}),
     ...(baggage === undefined ? {} : { baggage }),
-    ...metadataOf(config, secrets),
   };
 }
 
