@@ -10,7 +10,12 @@ import {
   toBinary,
   toJson,
 } from "@bufbuild/protobuf";
-import { type FileDescriptorProto, type FileDescriptorSet, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type DescriptorProto,
+  type FileDescriptorProto,
+  type FileDescriptorSet,
+  FileDescriptorSetSchema,
+} from "@bufbuild/protobuf/wkt";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../core/json.ts";
 import { didYouMean } from "../../core/nearest.ts";
 import { oneLine, textBeginning } from "../../core/text.ts";
@@ -53,7 +58,10 @@ export class Services {
   readonly #registries = new Map<string, FileRegistry>();
 
   constructor(files: Iterable<FileDescriptorProto>) {
-    for (const file of files) this.#files.set(file.name, file);
+    for (const file of files) {
+      for (const message of file.messageType) nameFields(message);
+      this.#files.set(file.name, file);
+    }
   }
 
   /** @throws DescriptorProblem: the bytes are no set of descriptors. */
@@ -134,6 +142,17 @@ export class Services {
 
 const MAKE_DESCRIPTOR =
   "Make it with its imports: `buf build -o FILE.binpb`, or `protoc --include_imports --descriptor_set_out=FILE.binpb`.";
+
+/** Gives fields their JSON names where the descriptor has none, as that of a server's reflection may. */
+function nameFields({ field, nestedType }: DescriptorProto): void {
+  for (const each of field) if (each.jsonName === "") each.jsonName = jsonNameOf(each.name);
+  for (const nested of nestedType) nameFields(nested);
+}
+
+/** Source: google/protobuf/descriptor.cc, `ToJsonName`. */
+function jsonNameOf(name: string): string {
+  return name.replace(/_+([^_]?)/g, (_, next: string) => next.toUpperCase());
+}
 
 function servicesIn({ package: scope, service }: FileDescriptorProto): readonly string[] {
   return service.map(({ name }) => (scope === "" ? name : `${scope}.${name}`));

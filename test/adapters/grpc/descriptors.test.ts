@@ -1,7 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { clone, create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { expect, onTestFinished, test } from "vitest";
 import {
@@ -127,8 +127,10 @@ function field1(bytes: Uint8Array): Buffer {
 }
 
 /** Answers reflection, by default with one file at a time; other methods with an order. */
-function reflecting(options: { readonly scope?: string; readonly asked?: string[]; readonly silent?: boolean } = {}) {
-  const { scope = "grpc.reflection.v1", asked = [] } = options;
+function reflecting(
+  options: { readonly scope?: string; readonly asked?: string[]; readonly files?: typeof DESCRIPTORS.file } = {},
+) {
+  const { scope = "grpc.reflection.v1", asked = [], files = DESCRIPTORS.file } = options;
   return (got: RawCall): void => {
     const path = got.headers[":path"] ?? "";
     if (!path.includes("ServerReflection")) reply(got, [order()]);
@@ -136,16 +138,20 @@ function reflecting(options: { readonly scope?: string; readonly asked?: string[
     else
       reply(
         got,
-        requestsIn(got.request).map((request) => answerTo(request, asked)),
+        requestsIn(got.request).map((request) => answerTo(request, asked, files)),
       );
   };
 }
 
-function answerTo({ messageRequest }: ServerReflectionRequest, asked: string[]): Uint8Array {
+function answerTo(
+  { messageRequest }: ServerReflectionRequest,
+  asked: string[],
+  files: typeof DESCRIPTORS.file,
+): Uint8Array {
   const { case: kind, value } = messageRequest;
   asked.push(`${kind} ${JSON.stringify(value)}`);
   const wanted = kind === "fileContainingSymbol" && value === "shop.v1.OrderService" ? "orders.proto" : value;
-  const file = DESCRIPTORS.file.find(({ name }) => name === wanted);
+  const file = files.find(({ name }) => name === wanted);
   const messageResponse: Partial<ServerReflectionResponse>["messageResponse"] =
     file === undefined
       ? {
@@ -209,6 +215,18 @@ test("a server is asked again over a new connection, since it may be another one
   await call(tool);
   await call(tool);
   expect(asked.filter((question) => question.startsWith("fileContaining"))).toHaveLength(2);
+});
+
+test("fields have their JSON names where the server's reflection leaves them out", async () => {
+  const bare = DESCRIPTORS.file.map((file) => {
+    const copy = clone(FileDescriptorProtoSchema, file);
+    for (const { field } of copy.messageType) for (const each of field) each.jsonName = "";
+    return copy;
+  });
+  await using server = await startRaw(reflecting({ files: bare }));
+  await using tool = await openTool({ grpc: { address: server.address, reflection: true } });
+  expect((await call(tool, { order_id: "A1" })).result?.value).toMatchObject({ orderId: "A1", totalCents: "0" });
+  expect((await call(tool, { orderId: "A1" })).result?.value).toMatchObject({ orderId: "A1" });
 });
 
 test("a server without reflection, or without the service, is said so", async () => {
