@@ -309,6 +309,7 @@ function explainedAs(key: string, after: Settings): { readonly name: string; rea
   if (nested === "redact" && deeper !== undefined) {
     return { name: key, line: lines.findIndex((line, i) => i > topLine && line.startsWith(`   "${deeper}":`)) + 1 };
   }
+  if (top === "toolset") return { name: `toolsets.${String(after[top])}`, line: topLine + 1 };
   if (inner === undefined) return { name: top === "params" ? "input_schema" : top, line: topLine + 1 };
   return {
     name: `${top}.${inner}`,
