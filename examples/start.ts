@@ -4,6 +4,7 @@ import { processHost } from "../src/cli/process-host.ts";
 import { runCli } from "../src/cli/run.ts";
 import { openApiKeys } from "../src/identity/key-administration.ts";
 import { createGateway, createPinoLogger, createSecrets, type Gateway, VERSION } from "../src/index.ts";
+import { openLogins } from "../src/logins.ts";
 import { createDemoUpstream, type DemoUpstream } from "./upstream/demo-upstream.ts";
 
 // `npm start`: the gateway with the example tools, and the upstream they call, in one process.
@@ -42,6 +43,7 @@ function hostWithGuide(demo: DemoUpstream): ReturnType<typeof processHost> {
   return processHost({
     version: VERSION,
     loadApiKeys: ({ state }) => Promise.resolve(openApiKeys(state.folder)),
+    loadLogins: (config) => openLogins({ config, environment: env }),
     loadServer: () =>
       Promise.resolve({
         createLogger: (level) => createPinoLogger({ level, destination: process.stderr, redactor: secrets.redactor }),

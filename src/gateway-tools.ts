@@ -31,6 +31,7 @@ import { masksInPieces } from "./shaping/redact-rules.ts";
 import { createResultShaper } from "./shaping/result-shaper.ts";
 import { createJudge, judgeResults } from "./shaping/success.ts";
 import type { WindowBudgets } from "./shaping/window-budget.ts";
+import { createFileLogins, loginsPlace } from "./stores/file-logins.ts";
 import { createFileTexts } from "./stores/file-texts.ts";
 import { ResultFiles } from "./stores/result-files.ts";
 
@@ -44,14 +45,14 @@ interface ToolMeans {
 
 /** Makes what reads declarations, those over the wire within the bounds of the configuration. */
 export function declarationReader(
-  { config, environment = {} }: ToolMeans,
+  means: ToolMeans,
   settings: LiveSettings,
   { steps, checker, results, clock }: ReaderParts,
 ): Reader {
-  const { registration } = config;
+  const { registration } = means.config;
   const grammarWith = (adapters: ReadonlyMap<ToolKind, Adapter>): DeclarationGrammar =>
     createDeclarationGrammar({ adapters, steps, schemaProblem: (schema) => checker.problem(schema) });
-  const adapters = adaptersByKind(config, environment);
+  const adapters = adaptersByKind(means, clock);
   const grammar = grammarWith(adapters);
   const parse = restrictRegistrations(registration, parseWith(grammar, settings, registration.privateAddresses));
   const builtIn = results === undefined ? () => [] : resultTools(grammarWith, results.reader, settings);
@@ -164,15 +165,17 @@ export function composeWith(
 }
 
 function adaptersByKind(
-  { tools, scripts, servers, state }: GatewayConfig,
-  environment: Readonly<Record<string, string | undefined>>,
+  { config, secrets, environment = {} }: ToolMeans,
+  clock: Clock,
 ): ReadonlyMap<ToolKind, Adapter> {
+  const { tools, scripts, servers, state } = config;
   const adapters = createAdapters({
     environment,
     folder: tools.folder,
     shell: scripts.shell,
     starts: servers.starts,
     cache: createFileTexts(join(state.folder, "servers")),
+    logins: createFileLogins({ ...loginsPlace(state), clock, secrets: secrets.source }),
   });
   return new Map(adapters.map((adapter) => [adapter.kind, adapter]));
 }

@@ -1,4 +1,5 @@
 import type { Adapter } from "../core/adapter.ts";
+import type { LoginStore } from "../core/logins.ts";
 import type { TextCache } from "../core/store.ts";
 import { createGrpcAdapter } from "./grpc/index.ts";
 import { createHttpAdapter } from "./http/index.ts";
@@ -15,6 +16,8 @@ export interface AdapterOptions {
   readonly shell: boolean;
   /** Where what was learnt of servers is kept over restarts. Default: nowhere. */
   readonly cache?: TextCache;
+  /** Where people's logins at MCP servers are. Default: there are none. */
+  readonly logins?: LoginStore;
   /** Most MCP servers that start at a time. Default: 16 programs, 64 over HTTP. */
   readonly starts?: { readonly programs: number; readonly remote: number };
 }

@@ -5,6 +5,7 @@ import type { JsonValue } from "../core/json.ts";
 import { stringifyJson } from "../core/json.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import type { GatewayPlace } from "./connection.ts";
+import type { Logins } from "./logins.ts";
 import type { Output } from "./terminal.ts";
 
 /** What a command works with. */
@@ -23,6 +24,10 @@ export interface CommandContext extends GatewayPlace {
   readonly surroundings: Surroundings;
   /** Loads the API keys of a gateway. */
   loadApiKeys(config: GatewayConfig): Promise<ApiKeys>;
+  /** Loads the logins of a gateway. */
+  loadLogins(config: GatewayConfig): Promise<Logins>;
+  /** Opens an address in the person's browser, if there is one. */
+  openAddress(address: string): void;
 }
 
 /** Where a command line runs. */

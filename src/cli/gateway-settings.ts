@@ -112,7 +112,7 @@ function withOptions(config: GatewayConfig, options: ServeOptions, cwd: string):
     ...config,
     ...(listen === undefined ? {} : { listen: listenAddress(listen, config, cwd) }),
     tools: tools === undefined ? config.tools : { ...config.tools, folder: resolve(cwd, tools) },
-    state: state === undefined ? config.state : { folder: resolve(cwd, state) },
+    state: state === undefined ? config.state : { ...config.state, folder: resolve(cwd, state) },
     log: logLevel === undefined ? config.log : { level: logLevel },
     origins,
   };

@@ -4,6 +4,7 @@ import type { Logger } from "../core/logger.ts";
 import type { ApiKeys } from "./api-keys.ts";
 import type { Surroundings } from "./command.ts";
 import type { ExitCode } from "./exit-codes.ts";
+import type { Logins } from "./logins.ts";
 import type { OutputStream } from "./terminal.ts";
 
 /** The process a command line runs in. */
@@ -24,6 +25,10 @@ export interface Host {
   exit(code: ExitCode): void;
   /** Loads the API keys of a gateway; what is done with them is put on record. */
   loadApiKeys(config: GatewayConfig): Promise<ApiKeys>;
+  /** Loads the logins of a gateway; what is done with them is put on record. */
+  loadLogins(config: GatewayConfig): Promise<Logins>;
+  /** Opens an address in the person's browser, if there is one. */
+  openAddress(address: string): void;
   /** Loads the gateway; the other commands do without it. */
   loadServer(): Promise<ServerParts>;
 }

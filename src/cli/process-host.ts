@@ -1,3 +1,4 @@
+import { spawn } from "node:child_process";
 import { homedir, userInfo } from "node:os";
 import type { Host, StopSignal } from "./host.ts";
 
@@ -22,7 +23,7 @@ export function userName(): string {
 }
 
 /** The real process as a host of the command line. */
-export function processHost(parts: Pick<Host, "version" | "loadServer" | "loadApiKeys">): Host {
+export function processHost(parts: Pick<Host, "version" | "loadServer" | "loadApiKeys" | "loadLogins">): Host {
   return {
     ...parts,
     stdin: process.stdin,
@@ -53,5 +54,19 @@ export function processHost(parts: Pick<Host, "version" | "loadServer" | "loadAp
       };
     },
     exit: (code) => process.exit(code),
+    openAddress(address) {
+      const [command = "", ...args] = browserCommand(process.platform, process.env.BROWSER);
+      const child = spawn(command, [...args, address], { detached: true, stdio: "ignore" });
+      // Where there is no browser, the address stands in the terminal.
+      child.on("error", () => undefined);
+      child.unref();
+    },
   };
+}
+
+/** What opens an address: the program that BROWSER names, else the system's. Never a shell, since the address is a stranger's. */
+function browserCommand(platform: NodeJS.Platform, browser: string | undefined): readonly string[] {
+  if (browser !== undefined && browser !== "") return [browser];
+  if (platform === "darwin") return ["open"];
+  return platform === "win32" ? ["rundll32", "url.dll,FileProtocolHandler"] : ["xdg-open"];
 }

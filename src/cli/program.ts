@@ -1,8 +1,8 @@
-import { Command, InvalidArgumentError, Option } from "commander";
-import { parseDuration } from "../core/durations.ts";
+import { Command, Option } from "commander";
 import type { CommandContext } from "./command.ts";
 import type { DoctorOptions } from "./commands/doctor.ts";
 import type { KeyPlace } from "./commands/key.ts";
+import type { LoginOptions, LoginPlace } from "./commands/login.ts";
 import type { LogsOptions } from "./commands/logs.ts";
 import type { ReadCommandOptions, SearchCommandOptions } from "./commands/result-read.ts";
 import type { CallCommandOptions } from "./commands/tool-call.ts";
@@ -12,6 +12,7 @@ import type { UnregisterCommandOptions } from "./commands/tool-unregister.ts";
 import { DEFAULT_ADDRESS } from "./default-address.ts";
 import type { ExitCode } from "./exit-codes.ts";
 import type { ServeOptions } from "./gateway-settings.ts";
+import { collect, days, duration, keyName, many, requestKey, wholeNumber } from "./option-values.ts";
 
 /** Options that every command takes. */
 export interface GlobalOptions {
@@ -88,6 +89,7 @@ export function createProgram(parts: ProgramParts): Command {
   addUnregister(tool, actions);
   addResult(program, actions);
   addKeys(program, actions);
+  addLogin(program, actions);
   addServe(program, actions);
   addLogs(program, actions);
   addExplain(program, actions);
@@ -275,6 +277,35 @@ interface KeyFlags extends KeyPlace {
   readonly expires?: number;
 }
 
+function addLogin(program: Command, actions: Actions): void {
+  const subcommand = (name: string, description: string): Command =>
+    program
+      .command(name)
+      .description(description)
+      .argument("<server>", "name of the server's declaration")
+      .option("--config <file>", "gateway.yaml, found as by serve")
+      .option("--state <folder>", "the gateway's state folder");
+  subcommand("login", "log in at an MCP server that needs a person (OAuth), where the gateway keeps its state")
+    .option("--open", "open the address in the browser, by BROWSER or the system's way")
+    .option("--paste", "the browser runs on another machine: take the address that it ends at from stdin")
+    .option("--timeout <duration>", "how long the person may take", duration, 600_000)
+    .action((server: string, { timeout, ...flags }: LoginFlags, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { login } = await import("./commands/login.ts");
+        return login(server, { ...flags, timeoutMs: timeout }, context);
+      }),
+    );
+  subcommand("logout", "forget the login at an MCP server, and give its tokens back").action(
+    (server: string, flags: LoginPlace, command: Command) =>
+      actions.client(command.optsWithGlobals<GlobalOptions>(), async (context) => {
+        const { logout } = await import("./commands/login.ts");
+        return logout(server, flags, context);
+      }),
+  );
+}
+
+type LoginFlags = Omit<LoginOptions, "timeoutMs"> & { readonly timeout: number };
+
 function addServe(program: Command, actions: Actions): void {
   program
     .command("serve")
@@ -339,42 +370,4 @@ function addDoctor(program: Command, actions: Actions): void {
         return examine(options, context);
       }),
     );
-}
-
-function collect(value: string, before: readonly string[] = []): string[] {
-  return [...before, value];
-}
-
-/** An empty one, such as a variable that is not set, would be none, and the call could count twice. */
-function requestKey(text: string): string {
-  if (/^[\x21-\x7e]{1,64}$/.test(text)) return text;
-  throw new InvalidArgumentError("It takes 1 to 64 visible ASCII characters, such as a UUID.");
-}
-
-function wholeNumber(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Write a whole number.");
-}
-
-function keyName(text: string): string {
-  if (/^[A-Za-z0-9_.@-]{1,64}$/.test(text)) return text;
-  throw new InvalidArgumentError("Write 1 to 64 letters, digits, _, ., @ or -.");
-}
-
-/** A duration in which days count too. */
-function days(text: string): number {
-  const found = /^(\d{1,5})d$/.exec(text)?.[1];
-  return found === undefined || Number(found) === 0 ? duration(text) : Number(found) * 86_400_000;
-}
-
-function many(text: string): number {
-  if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("Write a whole number from 1 to 999999.");
-}
-
-function duration(text: string): number {
-  const ms = parseDuration(text);
-  if (ms === undefined || ms === 0)
-    throw new InvalidArgumentError("Write a duration above zero with its unit, such as 10s, 500ms or 1m30s.");
-  return ms;
 }

@@ -112,6 +112,8 @@ async function runClient(
       version,
       surroundings,
       loadApiKeys: (config) => host.loadApiKeys(config),
+      loadLogins: (config) => host.loadLogins(config),
+      openAddress: (page) => host.openAddress(page),
       json: output === "json",
       signal: stop.signal,
     });

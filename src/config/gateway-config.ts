@@ -66,6 +66,8 @@ export interface GatewayConfig {
   readonly state: {
     /** Absolute path of the folder for registrations made over the wire and the record of calls. */
     readonly folder: string;
+    /** Reference of the secret that logins are encrypted with; absent: they are not. */
+    readonly encryptionKey?: string | undefined;
   };
   /** Stand in where a declaration is silent. */
   readonly defaults: {
@@ -292,7 +294,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Omit<
       poll: text("tools.poll") === "always" ? "always" : "auto",
       pollIntervalMs: number("tools.poll_interval"),
     },
-    state: { folder: resolve(folder, text("state.folder")) },
+    state: { folder: resolve(folder, text("state.folder")), encryptionKey: text("state.encryption_key") || undefined },
     defaults: defaultsOf(values),
     rateLimit: readRateLimit(values, "rate_limit"),
     registration: {

@@ -166,8 +166,9 @@ export const ERROR_CATALOGUE = {
   SECRET_MISSING: {
     status: "FAILED_PRECONDITION",
     retryable: false,
-    meaning: "A secret the tool needs is not set, or is empty. The text names the reference, never a value.",
-    mend: "Set the environment variable named and start the gateway with it.",
+    meaning:
+      "A secret the tool needs is not set or empty, or nobody is logged in at its server. The text names the reference or the login, never a value.",
+    mend: "Set the environment variable named and start the gateway with it, or run the `toolgate login` named.",
   },
   TEMPLATE_VALUE_REFUSED: {
     status: "INVALID_ARGUMENT",

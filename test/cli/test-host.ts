@@ -2,6 +2,7 @@ import { PassThrough, Readable, Writable } from "node:stream";
 import type { Host, ServerParts, StopSignal } from "../../src/cli/host.ts";
 import { runCli } from "../../src/cli/run.ts";
 import { openApiKeys } from "../../src/identity/key-administration.ts";
+import { openLogins } from "../../src/logins.ts";
 
 /** What a command line left behind. */
 export interface Ran {
@@ -19,6 +20,8 @@ export interface RunSetup {
   readonly home?: string;
   readonly cwd?: string;
   readonly server?: ServerParts;
+  /** Opens addresses. */
+  readonly browser?: (address: string) => void;
 }
 
 /** A command line that is running. */
@@ -26,6 +29,8 @@ export interface Running {
   readonly ended: Promise<Ran>;
   readonly stdout: TestOutput;
   readonly stderr: TestOutput;
+  /** Where nothing was given beforehand. */
+  readonly stdin: PassThrough;
   signal(name: StopSignal): void;
   /** As SIGHUP does. */
   reload(): void;
@@ -65,15 +70,18 @@ export class TestOutput extends Writable {
 export function startCli(argv: readonly string[], setup: RunSetup = {}): Running {
   const stdout = new TestOutput(setup.columns);
   const stderr = new TestOutput(setup.columns);
+  const stdin = new PassThrough();
   const listeners = new Set<(signal: StopSignal) => void>();
   const uncaught = new Set<(error: unknown) => void>();
   const reloads = new Set<() => void>();
   const exits: number[] = [];
   const host: Host = {
-    stdin: setup.stdin === undefined ? new PassThrough() : Readable.from([setup.stdin]),
+    stdin: setup.stdin === undefined ? stdin : Readable.from([setup.stdin]),
     stdout,
     stderr,
     loadApiKeys: ({ state }) => Promise.resolve(openApiKeys(state.folder)),
+    loadLogins: (config) => openLogins({ config, environment: setup.env ?? {} }),
+    openAddress: (address) => setup.browser?.(address),
     version: "9.9.9",
     surroundings: {
       env: setup.env ?? {},
@@ -102,6 +110,7 @@ export function startCli(argv: readonly string[], setup: RunSetup = {}): Running
   const ended = runCli(argv, host).then((code) => ({ code, stdout: stdout.text, stderr: stderr.text }));
   return {
     ended,
+    stdin,
     stdout,
     stderr,
     exits,

@@ -99,6 +99,7 @@ const EACH_KEY: Readonly<Record<SettingKey, readonly [yaml: string, path: string
   "results.max_bytes": ["2MiB", "results.maxBytes", 2_097_152],
   "results.encryption_key": ["RESULT_KEY", "results.encryptionKey", "RESULT_KEY"],
   "state.folder": ["../state", "state.folder", "/srv/state"],
+  "state.encryption_key": ["STATE_KEY", "state.encryptionKey", "STATE_KEY"],
   "defaults.timeout.connect": ["1s", "defaults.timeout.connectMs", 1_000],
   "defaults.timeout.read": ["2s", "defaults.timeout.readMs", 2_000],
   "defaults.timeout.idle": ["3s", "defaults.timeout.idleMs", 3_000],

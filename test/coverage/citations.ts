@@ -17,8 +17,8 @@ export interface Citations {
 const ID = String.raw`(?:S[12]-\d{2,3}|[YTAUSMRGKX]-D\d{2})`;
 const GROUP = String.raw`\[${ID}(?:, ${ID})*\]`;
 const GROUPS_AT_END = new RegExp(`(?: ${GROUP})+$`);
-/** Anything that looks as if it meant an id: ranges, other brackets, lower case, too few digits. */
-const LIKE_AN_ID = /(?<![A-Za-z0-9-])(?:S[12] ?-? ?\d+|[YTAUSMRGKX] ?- ?D ?-?\d+)(?![A-Za-z0-9])/i;
+/** Anything that looks as if it meant an id: ranges, other brackets, lower case, too few digits. `S256` is a word of PKCE. */
+const LIKE_AN_ID = /(?<![A-Za-z0-9-])(?!S256\b)(?:S[12] ?-? ?\d+|[YTAUSMRGKX] ?- ?D ?-?\d+)(?![A-Za-z0-9])/i;
 const CHOOSES_HOW = new Set(["each", "for", "skipIf", "runIf", "extend"]);
 const DOES_NOT_RUN = new Set(["skip", "todo", "fails"]);
 

@@ -11,6 +11,11 @@ import { TruncationMode } from "../../gen/toolgate/v1/call_pb.ts";
 import { type CallResponse, ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
 import { SETTINGS, type SettingKey } from "../../src/config/gateway-config-schema.ts";
 import { POLICY_SETTINGS, type PolicyKey } from "../../src/config/policy-settings.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createSecrets } from "../../src/secrets/secrets.ts";
+import { createFileLogins } from "../../src/stores/file-logins.ts";
+import { startFakeHttp } from "../adapters/mcp/fake-http.ts";
+import { loginAt } from "../adapters/mcp/login-authority.ts";
 import { createFakeClock, type FakeClock } from "../core/fake-clock.ts";
 import { ISSUER, tokenMaker } from "../identity/fixtures.ts";
 import { AUTHORITY } from "../service/certificate-folder.ts";
@@ -464,6 +469,23 @@ const EFFECTS: Readonly<Record<Exclude<SettingKey, `defaults.${PolicyKey}`>, Eff
       return entries.filter((entry) => /^(kept|state)[^/]*$/.test(entry));
     },
     seen: [["kept"], ["kept-elsewhere"]],
+  },
+  async "state.encryption_key"(open) {
+    const [env, keyRef] = [{ STATE_KEY: "0f".repeat(32) }, "STATE_KEY"];
+    await using fake = await startFakeHttp({ authorization: () => "Bearer kept" });
+    const mcp = { url: fake.url, protocol: "legacy", auth: { oauth: {} } };
+    const files = { "tools/shop.json": JSON.stringify({ name: "shop", type: "mcp", mcp }) };
+    const plain = await open({ files });
+    const sealed = await open({ files, env, settings: { state: { encryption_key: keyRef } } });
+    for (const { folder } of [plain, sealed]) {
+      const secrets = createSecrets(env).source;
+      const place = { folder: join(folder, "state", "logins"), keyRef, secrets };
+      await createFileLogins({ ...place, clock: systemClock }).put(loginAt("shop", fake.url, "kept"));
+    }
+    const hasTool = async ({ client }: OpenGateway): Promise<boolean> =>
+      (await client.service.list({})).tools.some(({ name }) => name === "shop/quick");
+    await expect.poll(() => hasTool(sealed), { timeout: 20_000 }).toBe(true);
+    expect(await hasTool(plain)).toBe(false);
   },
   "defaults.timeout.connect": {
     values: ["200ms", "300ms"],

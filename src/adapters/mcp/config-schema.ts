@@ -42,11 +42,58 @@ function duration(standard: string, description: string): JsonObject {
   return { ...DURATION_SCHEMA, default: standard, description };
 }
 
+const OAUTH: JsonObject = {
+  type: "object",
+  additionalProperties: false,
+  description:
+    "A login by a person (OAuth 2.1, authorization code with PKCE): `toolgate login SERVER` makes it, the gateway keeps it alive. Without a key everything is found out by the metadata of the server.",
+  properties: {
+    client_id: {
+      type: "string",
+      minLength: 1,
+      description:
+        "Name of the gateway where it was registered by hand. Default: it registers itself at the first login.",
+    },
+    secret_ref: {
+      ...SECRET_REF,
+      description: "Name of the environment variable that holds the secret of that client, or its private key (PEM).",
+    },
+    client_auth: {
+      enum: CLIENT_AUTHS,
+      description: "How that client shows its secret. Default: what the metadata say, else `basic`.",
+    },
+    client_metadata_url: {
+      type: "string",
+      minLength: 1,
+      description:
+        "Address of a document that describes the gateway as a client; https. Its name where the authorization server takes such.",
+    },
+    issuer: { type: "string", minLength: 1, description: "Who has to give the tokens, as its metadata say." },
+    scopes: {
+      type: "array",
+      items: { type: "string", minLength: 1 },
+      description: "What the tokens are to be good for. Default: what the server asks for.",
+    },
+    resource: {
+      type: "string",
+      minLength: 1,
+      description: "Resource that the tokens are for (RFC 8707); default: what the server calls itself.",
+    },
+    redirect_port: {
+      type: "integer",
+      minimum: 1,
+      maximum: 65_535,
+      description: "Port of 127.0.0.1 that the browser is sent back to. Default: any that is free.",
+    },
+  },
+};
+
 const AUTH: JsonObject = {
   type: "object",
   additionalProperties: false,
   description: "How the gateway identifies itself to a remote server.",
   properties: {
+    oauth: OAUTH,
     bearer: {
       type: "object",
       required: ["secret_ref"],

@@ -22,6 +22,7 @@ export function configureRemote(checker: McpChecker, url: string, settings: Adap
   const headers = headersOf(checker);
   const auth = authOf(checker, parsed?.href ?? url, headers);
   if (auth?.kind === "client_credentials") checkTrust(checker, auth, { reach, allowPrivate });
+  if (auth?.kind === "oauth") checkIssuer(checker, auth.issuer, { reach, allowPrivate });
   const transport = checker.text("transport");
   return {
     kind: "remote",
@@ -99,25 +100,76 @@ function authOf(checker: McpChecker, url: string, headers: readonly NamedValue[]
   const auth = checker.object("auth");
   const bearer = ownValue(auth, "bearer");
   const client = ownValue(auth, "client_credentials");
-  if ((bearer === undefined) === (client === undefined)) {
-    checker.issue("/auth", "takes one of `bearer` and `client_credentials`");
+  const login = ownValue(auth, "oauth");
+  if ([bearer, client, login].filter((way) => way !== undefined).length !== 1) {
+    checker.issue("/auth", "takes one of `bearer`, `client_credentials` and `oauth`");
   }
+  if (login !== undefined && isJsonObject(login)) return declaredLogin(checker, login);
   if (client !== undefined && isJsonObject(client)) return clientCredentials(client, url);
   return { kind: "bearer", ...secretChoice(bearer !== undefined && isJsonObject(bearer) ? bearer : {}) };
 }
 
-function clientCredentials(keys: JsonObject, url: string): ServerAuth {
+function declaredLogin(checker: McpChecker, keys: JsonObject): ServerAuth {
+  const text = (key: string): string | undefined => textOf(keys, key) || undefined;
+  const [clientId, secretRef, metadataUrl] = [text("client_id"), text("secret_ref"), text("client_metadata_url")];
+  const port = ownValue(keys, "redirect_port");
+  const issue = (key: string, message: string): void => checker.issue(`/auth/oauth/${key}`, message);
+  if (clientId === undefined && secretRef !== undefined)
+    issue("secret_ref", "is the secret of a `client_id`; give both");
+  if (secretRef === undefined && Object.hasOwn(keys, "client_auth")) {
+    issue("client_auth", "says how a secret is shown; give `secret_ref`, too");
+  }
+  if (clientId !== undefined && metadataUrl !== undefined) {
+    issue("client_metadata_url", "is a name, as `client_id` is; give one of them");
+  }
+  const document =
+    metadataUrl === undefined ? undefined : checkedUrl(checker, metadataUrl, "/auth/oauth/client_metadata_url");
+  if (document !== undefined && (document.protocol !== "https:" || document.pathname === "/")) {
+    issue("client_metadata_url", "has to be https, with a path");
+  }
+  return {
+    kind: "oauth",
+    clientId,
+    secretRef,
+    metadataUrl,
+    clientAuth: CLIENT_AUTHS.find((word) => word === text("client_auth")),
+    issuer: text("issuer"),
+    scopes: scopesOf(keys),
+    resource: text("resource"),
+    redirectPort: typeof port === "number" ? port : undefined,
+  };
+}
+
+function scopesOf(keys: JsonObject): readonly string[] {
   const scopes = ownValue(keys, "scopes");
+  return isJsonArray(scopes) ? scopes.filter((each) => typeof each === "string") : [];
+}
+
+function clientCredentials(keys: JsonObject, url: string): ServerAuth {
   return {
     kind: "client_credentials",
     tokenUrl: textOf(keys, "token_url") || undefined,
     issuer: textOf(keys, "issuer") || undefined,
     clientId: textOf(keys, "client_id"),
     secretRef: textOf(keys, "secret_ref"),
-    scopes: isJsonArray(scopes) ? scopes.filter((each) => typeof each === "string") : [],
+    scopes: scopesOf(keys),
     clientAuth: CLIENT_AUTHS.find((word) => word === textOf(keys, "client_auth")),
     resource: textOf(keys, "resource") || url,
   };
+}
+
+/** Whoever gives the tokens of a login. */
+function checkIssuer(
+  checker: McpChecker,
+  issuer: string | undefined,
+  reach: { readonly reach: PrivateReach; readonly allowPrivate: boolean },
+): void {
+  if (reach.reach !== "all") {
+    checker.issue("/auth/oauth", "is not for servers registered over the wire; declare the server in a file");
+  }
+  const pointer = "/auth/oauth/issuer";
+  const named = issuer === undefined ? undefined : checkedUrl(checker, issuer, pointer);
+  if (named !== undefined) checkReach(checker, named, pointer, reach);
 }
 
 /** A secret goes to whoever gives the tokens. */

@@ -2,6 +2,7 @@ import { lookup as systemLookup } from "node:dns";
 import type { Adapter, ExplainedSetting } from "../../core/adapter.ts";
 import { formatDuration } from "../../core/durations.ts";
 import { isJsonObject, type JsonObject, type JsonValue, ownValue, stringifyJson } from "../../core/json.ts";
+import type { LoginStore } from "../../core/logins.ts";
 import type { TextCache } from "../../core/store.ts";
 import { Launcher } from "../shared/launcher/launcher.ts";
 import type { ChannelNetwork } from "../shared/network/http-channel.ts";
@@ -16,6 +17,8 @@ import { StartQueue } from "./start-queue.ts";
 export interface McpOptions extends McpSurroundings {
   /** Where tool lists and verdicts are kept over restarts. Default: nowhere. */
   readonly cache?: TextCache;
+  /** Where people's logins at servers are. Default: there are none. */
+  readonly logins?: LoginStore;
   /** Finds the addresses of a name. Default: the system's. */
   readonly lookup?: ChannelNetwork["lookup"];
   /** Most servers that start at a time. Default: 16 programs, 64 over HTTP. */
@@ -24,14 +27,23 @@ export interface McpOptions extends McpSurroundings {
 
 const STARTS = { programs: 16, remote: 64 } as const;
 
+/** Nobody ever logs in. */
+const NOBODY: LoginStore = {
+  read: () => Promise.resolve(undefined),
+  put: () => Promise.resolve(),
+  update: () => Promise.resolve(undefined),
+  remove: () => Promise.resolve(undefined),
+  watch: () => ({ [Symbol.dispose]: () => undefined }),
+};
+
 const FORGETFUL: TextCache = { read: () => Promise.resolve(undefined), write: () => Promise.resolve() };
 
 /** The adapter for MCP servers. Those that are programs share one launcher process. */
 export function createMcpAdapter(options: McpOptions): Adapter<McpConfig> {
-  const { environment, cache = FORGETFUL, lookup = systemLookup, starts: most = STARTS } = options;
+  const { environment, cache = FORGETFUL, logins = NOBODY, lookup = systemLookup, starts: most = STARTS } = options;
   const launcher = new Launcher(environment);
   const starts = { program: startLine(most.programs), remote: startLine(most.remote) };
-  const shared = { launcher, cache, network: { lookup, environment }, starts };
+  const shared = { launcher, cache, logins, network: { lookup, environment }, starts };
   return {
     kind: "mcp",
     offers: true,

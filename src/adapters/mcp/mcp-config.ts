@@ -22,7 +22,28 @@ export interface ProgramTarget {
 /** How the gateway identifies itself to a remote server. */
 export type ServerAuth =
   | ({ readonly kind: "bearer" } & SecretChoice)
-  | ({ readonly kind: "client_credentials" } & ServerCredentials);
+  | ({ readonly kind: "client_credentials" } & ServerCredentials)
+  | ({ readonly kind: "oauth" } & DeclaredLogin);
+
+/** How somebody logs in at a server. */
+export interface DeclaredLogin {
+  /** The gateway's name, where it was registered by hand. Absent: its metadata document, or it registers itself. */
+  readonly clientId: string | undefined;
+  /** Reference of the client's secret or private key. Absent: it has none. */
+  readonly secretRef: string | undefined;
+  /** Absent: what the metadata say, else `basic` with a secret and `none` without. */
+  readonly clientAuth: ClientCredentials["clientAuth"] | undefined;
+  /** Address of the client's metadata, which is its name where that is taken. */
+  readonly metadataUrl: string | undefined;
+  /** Who has to give the tokens. Absent: whom the server names. */
+  readonly issuer: string | undefined;
+  /** Empty: those that the server names. */
+  readonly scopes: readonly string[];
+  /** Absent: what the server calls itself. */
+  readonly resource: string | undefined;
+  /** Port of this machine that browsers are sent back to. Absent: any that is free. */
+  readonly redirectPort: number | undefined;
+}
 
 /** A client that identifies itself to who gives a server's tokens. */
 export interface ServerCredentials extends Pick<ClientCredentials, "clientId" | "secretRef"> {
@@ -88,5 +109,5 @@ export function secretRefsOf({ target }: McpConfig): readonly string[] {
 
 /** The secrets that requests to a remote server need, those of callers with a credential of their own left out. */
 export function remoteSecretRefs({ headers, auth }: RemoteTarget): readonly string[] {
-  return [...new Set([...referencesIn(headers), ...(auth === undefined ? [] : [auth.secretRef])])];
+  return [...new Set([...referencesIn(headers), ...(auth?.secretRef === undefined ? [] : [auth.secretRef])])];
 }

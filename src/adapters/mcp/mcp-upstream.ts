@@ -1,6 +1,7 @@
 import type { AdapterDeps, Offer, ProbeReport, Upstream } from "../../core/adapter.ts";
 import type { CallContext, ToolCall, UpstreamEvent } from "../../core/call.ts";
 import { GatewayError } from "../../core/errors.ts";
+import type { LoginStore } from "../../core/logins.ts";
 import { raceSignal } from "../../core/signal.ts";
 import type { TextCache } from "../../core/store.ts";
 import type { Availability } from "../../core/tool.ts";
@@ -26,6 +27,7 @@ export interface SharedByServers {
   readonly launcher: Launcher;
   readonly network: ChannelNetwork;
   readonly cache: TextCache;
+  readonly logins: LoginStore;
   /** The lines of servers that start, by what they are. */
   readonly starts: { readonly program: StartQueue; readonly remote: StartQueue };
 }
@@ -38,13 +40,13 @@ export class McpUpstream implements Upstream {
   readonly #launcher: Launcher | undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(config: McpConfig, deps: AdapterDeps, { launcher, network, cache, starts }: SharedByServers) {
+  constructor(config: McpConfig, deps: AdapterDeps, { launcher, network, cache, logins, starts }: SharedByServers) {
     this.#config = config;
     this.#launcher = config.target.kind === "program" ? launcher : undefined;
     const mask = secretMask(secretRefsOf(config), deps.secrets);
     const programs = { launcher, noise: this.#noise, mask };
     const memory = new ServerMemory(cache, config);
-    const shared = { network, programs, memory, starts: starts[config.target.kind] };
+    const shared = { network, logins, programs, memory, starts: starts[config.target.kind] };
     this.#lives = new CredentialLives(config, (own, beside) => openLife(own, deps, shared, beside));
     this.#launcher?.retain();
     void this.#life.begin();
@@ -140,7 +142,7 @@ export class McpUpstream implements Upstream {
 }
 
 /** What its lives have in common. */
-interface SharedByLives extends Pick<SharedByServers, "network"> {
+interface SharedByLives extends Pick<SharedByServers, "network" | "logins"> {
   readonly programs: ProgramSource;
   readonly memory: ServerMemory;
   readonly starts: StartQueue;
@@ -150,12 +152,12 @@ interface SharedByLives extends Pick<SharedByServers, "network"> {
 function openLife(
   config: McpConfig,
   deps: AdapterDeps,
-  { network, programs, memory, starts }: SharedByLives,
+  { network, logins, programs, memory, starts }: SharedByLives,
   beside: Beside | undefined,
 ): CallSurroundings {
   const own = beside === undefined ? deps : quietly(deps, beside);
   const onToolsChanged = beside === undefined ? () => life.toolsChanged() : undefined;
-  const connector = new ServerConnector({ config, deps: own, programs, network, onToolsChanged });
+  const connector = new ServerConnector({ config, deps: own, programs, network, logins, onToolsChanged });
   const life = new ServerLife({ config, deps: own, connector, programs, memory, starts, main: beside?.main });
   return { config, deps, life, mask: programs.mask, running: new Set(), parked: new ParkedCalls(deps.clock) };
 }

@@ -9,9 +9,10 @@ import {
   type ChannelRequest,
   HttpChannel,
 } from "../shared/network/http-channel.ts";
-import { bearerChallenge } from "../shared/oauth-discovery.ts";
+import { type BearerChallenge, bearerChallenge } from "../shared/oauth-discovery.ts";
 import { secretValue, unusableSecret } from "../shared/secret-value.ts";
 import { filledValue } from "../shared/value-template.ts";
+import { LoginTokens, type LoginTokensOptions } from "./login-tokens.ts";
 import { type RemoteTarget, remoteSecretRefs } from "./mcp-config.ts";
 import { ServerTokens } from "./server-tokens.ts";
 
@@ -31,6 +32,8 @@ export interface RemoteAccessOptions {
   readonly clock: Clock;
   readonly connectMs: number;
   readonly maxConnections: number | undefined;
+  /** Where logins are. Absent: nobody logs in. */
+  readonly login?: Pick<LoginTokensOptions, "logins" | "logger" | "changed">;
 }
 
 /** A request to the server; its credentials and declared headers are added. */
@@ -43,7 +46,9 @@ export class RemoteAccess implements AsyncDisposable {
   readonly origin: string;
   readonly #options: RemoteAccessOptions;
   readonly #channel: HttpChannel;
-  readonly #tokens: ServerTokens | undefined;
+  readonly #tokens: ServerTokens | LoginTokens | undefined;
+  /** The login, of a server that somebody logs in at. */
+  readonly login: LoginTokens | undefined;
   /** Of what every request has. */
   readonly #references: readonly string[];
 
@@ -56,25 +61,19 @@ export class RemoteAccess implements AsyncDisposable {
     this.target = url.pathname + url.search;
     const channel = { ...network, guard: new EgressGuard(target.egress), connectMs, clock };
     this.#channel = new HttpChannel({ ...channel, origin: url.origin, maxConnections });
-    if (target.auth?.kind === "client_credentials") {
-      const auth = target.auth;
-      const open = (origin: string): HttpChannel => new HttpChannel({ ...channel, origin, maxConnections: 1 });
-      this.#tokens = new ServerTokens({
-        server: options.server,
-        url: target.url,
-        auth,
-        open,
-        secrets: options.secrets,
-        clock,
-      });
-    }
+    const { server, secrets, login } = options;
+    const open = (origin: string): HttpChannel => new HttpChannel({ ...channel, origin, maxConnections: 1 });
+    const means = { server, url: target.url, open, secrets, clock };
+    const { auth } = target;
+    if (auth?.kind === "oauth" && login !== undefined) this.login = new LoginTokens({ ...means, auth, ...login });
+    this.#tokens = auth?.kind === "client_credentials" ? new ServerTokens({ ...means, auth }) : this.login;
   }
 
   /**
    * Sends a request. Where the server does not take the token, another one is fetched: it was refused, so it may be sent
    * once more.
    *
-   * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE where no token is given; else as the channel does.
+   * @throws GatewayError SECRET_MISSING, UPSTREAM_UNREACHABLE where no token is given; SECRET_MISSING where somebody has to log in; else as the channel does.
    */
   async send(request: RemoteRequest): Promise<ChannelAnswer> {
     for (let refusals = 0; ; refusals += 1) {
@@ -82,13 +81,22 @@ export class RemoteAccess implements AsyncDisposable {
       const answer = await this.#once(request, token);
       const { status } = answer;
       if (this.#tokens === undefined || (status !== 401 && status !== 403) || refusals === MAX_REFUSALS) return answer;
-      if (!this.#tokens.refused(status, token, bearerChallenge(answer.header("www-authenticate")))) return answer;
+      const challenge = bearerChallenge(answer.header("www-authenticate"));
+      const again = await this.#refused(status, token, challenge).catch((error: unknown) => {
+        answer.drop();
+        throw error;
+      });
+      if (!again) return answer;
       answer.drop();
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([this.#channel[Symbol.asyncDispose](), this.#tokens?.[Symbol.asyncDispose]()]);
+  }
+
+  async #refused(status: number, token: string | undefined, challenge: BearerChallenge): Promise<boolean> {
+    return (await this.#tokens?.refused(status, token, challenge)) === true;
   }
 
   async #once(

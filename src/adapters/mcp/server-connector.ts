@@ -7,8 +7,10 @@ import {
 } from "@modelcontextprotocol/client";
 import type { AdapterDeps } from "../../core/adapter.ts";
 import { GatewayError } from "../../core/errors.ts";
+import type { LoginStore } from "../../core/logins.ts";
 import { linkSignals, raceSignal } from "../../core/signal.ts";
 import type { ChannelNetwork } from "../shared/network/http-channel.ts";
+import type { LoginTokens } from "./login-tokens.ts";
 import { type McpConfig, type ProgramTarget, type RemoteTarget, secretRefsOf } from "./mcp-config.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
 import { type ProgramSource, serverProgram } from "./program-source.ts";
@@ -34,9 +36,10 @@ const UNSUPPORTED_VERSION = -32_022;
 /** What connecting to one server takes. */
 export interface ConnectorOptions {
   readonly config: McpConfig;
-  readonly deps: Pick<AdapterDeps, "clock" | "logger" | "secrets">;
+  readonly deps: AdapterDeps;
   readonly programs: ProgramSource;
   readonly network: ChannelNetwork;
+  readonly logins: LoginStore;
   /** The server's tools are others now. Undefined: they are not wanted, and not listed. */
   readonly onToolsChanged: (() => void) | undefined;
 }
@@ -59,7 +62,7 @@ export class ServerConnector implements AsyncDisposable {
 
   constructor(options: ConnectorOptions) {
     this.#options = options;
-    const { config, deps, network } = options;
+    const { config, deps, network, logins } = options;
     const { target, settings } = config;
     if (target.kind !== "remote") return;
     this.#access = new RemoteAccess({
@@ -70,7 +73,13 @@ export class ServerConnector implements AsyncDisposable {
       clock: deps.clock,
       connectMs: settings.timeouts.connectMs,
       maxConnections: settings.pool.maxConnections,
+      login: { logins, logger: deps.logger, changed: () => deps.changed() },
     });
+  }
+
+  /** The login, of a server that somebody logs in at. */
+  get login(): LoginTokens | undefined {
+    return this.#access?.login;
   }
 
   /**

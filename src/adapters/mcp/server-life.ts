@@ -117,13 +117,16 @@ export class ServerLife implements AsyncDisposable {
   }
 
   availability(): Availability {
-    const missing = this.#secrets.unavailable();
+    const missing = this.#missing();
     if (missing !== undefined) return missing;
+    if (this.#state.kind === "waiting" && this.#isMended(this.#state.failure)) {
+      this.#lastFailure = undefined;
+      void this.#start(false);
+    }
     const state = this.#state;
-    if (state.kind === "waiting" && this.#isMended(state.failure)) void this.#start(false);
     switch (state.kind) {
       case "ready":
-        return { state: "ready", reason: "" };
+        return this.#options.connector.login?.lacking() ?? { state: "ready", reason: "" };
       case "idle":
         return this.#startingState(true);
       case "starting":
@@ -379,11 +382,14 @@ export class ServerLife implements AsyncDisposable {
     return { state: "unavailable", reason: `failed: ${message}`, ...(mend === "" ? {} : { mend }) };
   }
 
-  /** A secret that was missing may be there now. */
+  /** A secret or login that is missing. */
+  #missing(): Availability | undefined {
+    return this.#secrets.unavailable() ?? this.#options.connector.login?.unavailable();
+  }
+
+  /** What was missing may be there now. */
   #isMended({ cause }: StartFailure): boolean {
-    return (
-      cause instanceof GatewayError && cause.reason === "SECRET_MISSING" && this.#secrets.unavailable() === undefined
-    );
+    return cause instanceof GatewayError && cause.reason === "SECRET_MISSING" && this.#missing() === undefined;
   }
 
   #unreachable(tool: string, failure: StartFailure, waitMs: number): GatewayError {

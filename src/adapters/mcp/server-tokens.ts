@@ -5,6 +5,7 @@ import { raceSignal } from "../../core/signal.ts";
 import { AccessTokens, noToken } from "../shared/access-tokens.ts";
 import { type HttpChannel, NotConnected } from "../shared/network/http-channel.ts";
 import { type BearerChallenge, DiscoveryProblem, discoverAuthorization } from "../shared/oauth-discovery.ts";
+import { isPostAlone } from "./client-registration.ts";
 import type { ServerCredentials } from "./mcp-config.ts";
 
 /** Longest time for finding out who gives the tokens. */
@@ -145,9 +146,4 @@ export class ServerTokens implements AsyncDisposable {
       },
     });
   }
-}
-
-/** Source: RFC 8414, section 2, `token_endpoint_auth_methods_supported`. */
-function isPostAlone(methods: readonly string[]): boolean {
-  return methods.includes("client_secret_post") && !methods.includes("client_secret_basic");
 }

@@ -1,11 +1,11 @@
 import type { Clock } from "../../core/clock.ts";
 import { GatewayError } from "../../core/errors.ts";
-import { isJsonObject, type JsonObject, ownValue, parseJson } from "../../core/json.ts";
+import type { ClientAuth } from "../../core/logins.ts";
 import type { SecretSource } from "../../core/secrets.ts";
 import { raceSignal } from "../../core/signal.ts";
-import { clientAssertion } from "./client-assertion.ts";
 import { type HttpChannel, NotConnected } from "./network/http-channel.ts";
 import { secretValue, unusableSecret } from "./secret-value.ts";
+import { clientRequest, readTokenAnswer } from "./token-endpoint.ts";
 
 /** A token without a time is taken to last so long. */
 const DEFAULT_LIFE_MS = 300_000;
@@ -27,7 +27,7 @@ export interface ClientCredentials {
   /** The client's secret, or its private key. */
   readonly secretRef: string;
   readonly scopes: readonly string[];
-  readonly clientAuth: "basic" | "post" | "private_key_jwt";
+  readonly clientAuth: Exclude<ClientAuth, "none">;
   /** Whom an assertion of the client is for; absent: the address that gives tokens. */
   readonly assertionAudience?: string | undefined;
   /** Source: RFC 8707. Absent: the token is for whatever the server takes it for. */
@@ -131,20 +131,17 @@ export class AccessTokens implements AsyncDisposable {
     const { server, auth, secrets, clock } = this.#options;
     await secrets.fresh([auth.secretRef], signal);
     const secret = secretValue(server, auth.secretRef, secrets);
-    const { headers, form } = tokenRequest(auth, secret, clock.now());
-    if (auth.clientAuth === "private_key_jwt" && !form.has("client_assertion")) {
+    const { clientId, clientAuth, assertionAudience = auth.tokenUrl } = auth;
+    const client = { clientId, auth: clientAuth, secret, assertionAudience };
+    const request = clientRequest(fieldsOf(auth), client, clock.now());
+    if (request === undefined) {
       throw unusableSecret(server, auth.secretRef, "is no private key (RSA, EC or Ed25519, PEM)");
     }
     const target = this.#url.pathname + this.#url.search;
-    const answer = await this.#channel.send({ method: "POST", target, headers, body: form.toString(), signal });
-    const text = await answer.text();
-    const body = jsonObject(text);
-    const value = body === undefined ? undefined : ownValue(body, "access_token");
-    if (answer.status !== 200 || body === undefined || typeof value !== "string" || !/^[\x21-\x7e]+$/.test(value)) {
-      throw this.#failed(refusal(answer.status, body === undefined ? undefined : ownValue(body, "error")));
-    }
-    const seconds = ownValue(body, "expires_in");
-    const lifeMs = typeof seconds === "number" && seconds > 0 ? seconds * 1_000 : DEFAULT_LIFE_MS;
+    const answer = await this.#channel.send({ method: "POST", target, ...request, signal });
+    const read = readTokenAnswer(answer.status, await answer.text());
+    if (!read.ok) throw this.#failed(read.why);
+    const { accessToken: value, lifeMs = DEFAULT_LIFE_MS } = read;
     secrets.remember(value);
     const endMs = clock.monotonicMs() + lifeMs;
     // Tokens of many gateways that began together are not renewed together.
@@ -157,40 +154,14 @@ export class AccessTokens implements AsyncDisposable {
   }
 }
 
-/** What is asked for. Source: RFC 6749, sections 2.3.1 and 4.4.2. */
-function tokenRequest(
-  auth: ClientCredentials,
-  secret: string,
-  nowMs: number,
-): { readonly headers: Record<string, string>; readonly form: URLSearchParams } {
-  const form = new URLSearchParams({ grant_type: "client_credentials" });
-  if (auth.resource !== undefined) form.set("resource", auth.resource);
-  if (auth.audience !== undefined) form.set("audience", auth.audience);
-  if (auth.scopes.length > 0) form.set("scope", auth.scopes.join(" "));
-  const headers: Record<string, string> = {
-    accept: "application/json",
-    "content-type": "application/x-www-form-urlencoded",
+/** What is asked for. Source: RFC 6749, section 4.4.2. */
+function fieldsOf({ resource, audience, scopes }: ClientCredentials): Record<string, string> {
+  return {
+    grant_type: "client_credentials",
+    ...(resource === undefined ? {} : { resource }),
+    ...(audience === undefined ? {} : { audience }),
+    ...(scopes.length > 0 ? { scope: scopes.join(" ") } : {}),
   };
-  if (auth.clientAuth === "basic") {
-    const pair = [auth.clientId, secret].map(encodeURIComponent).join(":");
-    headers["authorization"] = `Basic ${Buffer.from(pair).toString("base64")}`;
-  } else {
-    form.set("client_id", auth.clientId);
-    for (const [key, value] of credentialOf(auth, secret, nowMs)) form.set(key, value);
-  }
-  return { headers, form };
-}
-
-/** What stands in the form for who asks; nothing where the secret is no key. Source: RFC 7523, section 2.2. */
-function credentialOf(auth: ClientCredentials, secret: string, nowMs: number): readonly (readonly [string, string])[] {
-  if (auth.clientAuth === "post") return [["client_secret", secret]];
-  const { clientId, assertionAudience: audience = auth.tokenUrl } = auth;
-  const assertion = clientAssertion(secret, { clientId, audience, nowMs });
-  if (assertion === undefined) return [];
-  return [
-    ["client_assertion_type", "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"],
-    ["client_assertion", assertion],
-  ];
 }
 
 /** The error for a server that gives no token. */
@@ -200,20 +171,4 @@ export function noToken(server: string, why: string, cause?: unknown): GatewayEr
     metadata: { tool: server },
     cause,
   });
-}
-
-/** The word of the standard is safe to show; a description may quote what was sent. */
-function refusal(status: number, error: unknown): string {
-  const word = typeof error === "string" && /^[a-z_]{1,64}$/.test(error) ? ` (${error})` : "";
-  return `it answered HTTP ${status} without a token${word}`;
-}
-
-function jsonObject(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
 }

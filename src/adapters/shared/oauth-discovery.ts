@@ -1,7 +1,8 @@
-import { isJsonArray, isJsonObject, type JsonObject, ownValue, parseJson } from "../../core/json.ts";
-import { hostKind } from "./network/addresses.ts";
+import { isJsonArray, type JsonObject, ownValue } from "../../core/json.ts";
+import { hostKind, isLoopback } from "./network/addresses.ts";
 import type { HttpChannel } from "./network/http-channel.ts";
 import { socketTarget } from "./network/socket.ts";
+import { objectOf } from "./token-endpoint.ts";
 
 /** What a server says of the token it wants. Source: RFC 6750, section 3; RFC 9728, section 5.1. */
 export interface BearerChallenge {
@@ -20,6 +21,10 @@ export interface AuthorizationServer {
   readonly authMethods: readonly string[];
   /** What the server says that there is to be had; empty: not said. */
   readonly scopes: readonly string[];
+  /** What the server says that tokens for it are for, letter by letter. */
+  readonly resource: string;
+  /** All that the authorization server says of itself. */
+  readonly metadata: JsonObject;
 }
 
 /** What is looked for, and how. */
@@ -29,6 +34,8 @@ export interface DiscoveryOptions {
   /** Who has to be the issuer; absent: the server says. */
   readonly issuer: string | undefined;
   readonly challenge: BearerChallenge;
+  /** Whoever gives the tokens has to be reached by https, or on this machine. Default false. */
+  readonly secure?: boolean;
   /** Opens connections to an origin. */
   open(origin: string): HttpChannel;
   readonly signal: AbortSignal;
@@ -72,6 +79,8 @@ export async function discoverAuthorization(options: DiscoveryOptions): Promise<
     tokenUrl,
     authMethods: texts(metadata, "token_endpoint_auth_methods_supported"),
     scopes: texts(resource, "scopes_supported"),
+    resource: textIn(resource, "resource"),
+    metadata,
   };
 }
 
@@ -107,6 +116,7 @@ async function issuerMetadata(issuer: string, options: DiscoveryOptions): Promis
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "") {
     throw new DiscoveryProblem("the server's metadata name an issuer that is no address");
   }
+  if (options.secure === true) checkSecure(url, `the issuer ${url.href}`);
   const path = url.pathname.replace(/\/+$/, "");
   const places = [
     `${url.origin}/.well-known/oauth-authorization-server${path}`,
@@ -139,14 +149,24 @@ async function firstOf(places: readonly string[], options: DiscoveryOptions): Pr
   return undefined;
 }
 
-/** An address of the inside is reached only where the declaration names its host: a server must not choose one. */
-function checkReach(url: URL, { server, issuer }: DiscoveryOptions): void {
+/**
+ * An address of the inside is reached only where the declaration names its host: a server must not choose one.
+ *
+ * @throws DiscoveryProblem.
+ */
+export function checkReach(url: URL, { server, issuer }: Pick<DiscoveryOptions, "server" | "issuer">): void {
   const { host } = socketTarget(url.origin);
   const kind = hostKind(host);
   if (kind !== "private" && kind !== "loopback") return;
   const declared = [server.origin, ...(issuer !== undefined && URL.canParse(issuer) ? [new URL(issuer).origin] : [])];
   if (declared.some((origin) => socketTarget(origin).host === host)) return;
   throw new DiscoveryProblem(`the server's metadata lead to \`${host}\`, which the declaration does not name`);
+}
+
+/** What codes and tokens go to is https, or on this machine. @throws DiscoveryProblem. */
+export function checkSecure(url: URL, what: string): void {
+  if (url.protocol === "https:" || isLoopback(socketTarget(url.origin).host)) return;
+  throw new DiscoveryProblem(`${what} is not https`);
 }
 
 /** Whether what is said of a resource is said of the server: the same origin, and its path or one above. Source: MCP, RFC 8707. */
@@ -164,23 +184,21 @@ function withoutSlash(issuer: string): string {
   return /^https?:\/\/[^/]+\/$/.test(issuer) ? issuer.slice(0, -1) : issuer;
 }
 
-function addressIn(metadata: JsonObject, key: string): URL | undefined {
+/** The http or https address of a key; undefined where it is none. */
+export function addressIn(metadata: JsonObject, key: string): URL | undefined {
   const value = ownValue(metadata, key);
   const url = typeof value === "string" && URL.canParse(value) ? new URL(value) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
-function texts(metadata: JsonObject, key: string): readonly string[] {
-  const list = ownValue(metadata, key);
-  return isJsonArray(list) ? list.filter((each) => typeof each === "string") : [];
+/** The text of a key; empty where it is none. */
+export function textIn(metadata: JsonObject, key: string): string {
+  const value = ownValue(metadata, key);
+  return typeof value === "string" ? value : "";
 }
 
-function objectOf(text: string): JsonObject | undefined {
-  try {
-    const value = parseJson(text);
-    return isJsonObject(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+/** The texts of a list; empty where there is none. */
+export function texts(metadata: JsonObject, key: string): readonly string[] {
+  const list = ownValue(metadata, key);
+  return isJsonArray(list) ? list.filter((each) => typeof each === "string") : [];
 }

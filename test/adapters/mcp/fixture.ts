@@ -36,6 +36,7 @@ export interface ServerOptions {
   readonly folder?: string;
   readonly clock?: Clock;
   readonly cache?: McpOptions["cache"];
+  readonly logins?: McpOptions["logins"];
   readonly lookup?: McpOptions["lookup"];
   readonly logger?: AdapterDeps["logger"];
 }
@@ -52,11 +53,12 @@ export interface OpenServer extends AsyncDisposable {
 }
 
 function adapterFor(options: ServerOptions): Adapter<McpConfig> {
-  const { environment = {}, folder = tmpdir(), cache, lookup } = options;
+  const { environment = {}, folder = tmpdir(), cache, logins, lookup } = options;
   return createMcpAdapter({
     environment: { PATH: process.env["PATH"], ...environment },
     folder,
     ...(cache === undefined ? {} : { cache }),
+    ...(logins === undefined ? {} : { logins }),
     ...(lookup === undefined ? {} : { lookup }),
   });
 }
