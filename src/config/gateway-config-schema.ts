@@ -12,7 +12,8 @@ import { RESULT_SETTINGS } from "./result-settings.ts";
 import { RESULTS_SETTINGS } from "./results-settings.ts";
 import { SECRET_SETTINGS } from "./secret-settings.ts";
 import { SERVER_SETTINGS } from "./server-settings.ts";
-import { count, duration, path, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { count, duration, type Setting, settingsSchema, size, text } from "./setting.ts";
+import { STATE_SETTINGS } from "./state-settings.ts";
 import { TELEMETRY_SETTINGS } from "./telemetry-settings.ts";
 import { TLS_SETTINGS } from "./tls-settings.ts";
 import { EXPOSE, toolsetsSchema } from "./toolset-settings.ts";
@@ -55,13 +56,7 @@ export const SETTINGS = {
     standard: "auto",
   },
   "tools.poll_interval": duration("1s", [100, HOUR], "Time between two polls of the folder."),
-  "state.folder": text(
-    "state",
-    "Folder that keeps the registrations made over the wire and the record of calls, relative to this file. One gateway at a time may use it: another one is refused at its start.",
-  ),
-  "state.encryption_key": path(
-    "Secret that logins at MCP servers (`toolgate login`) are encrypted with (AES-256-GCM), by its reference: 32 bytes as 64 hexadecimal digits or as base64. Absent: they stand on the disk as they are, for the gateway's user alone.",
-  ),
+  ...STATE_SETTINGS,
   "defaults.timeout.connect": duration(
     undefined,
     [1, 24 * HOUR],

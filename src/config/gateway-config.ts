@@ -36,6 +36,7 @@ import { readSecrets } from "./secret-settings.ts";
 import { readServerStarts, type ServerStarts } from "./server-settings.ts";
 import type { Setting } from "./setting.ts";
 import type { SourceDocument, SourceProblem } from "./source-document.ts";
+import { readState, type StateSettings } from "./state-settings.ts";
 import { readTelemetry, type TelemetrySettings } from "./telemetry-settings.ts";
 import { readTls, type TlsSettings, tlsIssues } from "./tls-settings.ts";
 import { readToolsets, TOOLSET_SETTINGS, type ToolsetValues } from "./toolset-settings.ts";
@@ -63,12 +64,7 @@ export interface GatewayConfig {
     /** Time between two polls. Default 1 s. */
     readonly pollIntervalMs: number;
   };
-  readonly state: {
-    /** Absolute path of the folder for registrations made over the wire and the record of calls. */
-    readonly folder: string;
-    /** Reference of the secret that logins are encrypted with; absent: they are not. */
-    readonly encryptionKey?: string | undefined;
-  };
+  readonly state: StateSettings;
   /** Stand in where a declaration is silent. */
   readonly defaults: {
     readonly timeout: {
@@ -294,7 +290,7 @@ function build(settings: Settings, listen: ListenAddress, folder: string): Omit<
       poll: text("tools.poll") === "always" ? "always" : "auto",
       pollIntervalMs: number("tools.poll_interval"),
     },
-    state: { folder: resolve(folder, text("state.folder")), encryptionKey: text("state.encryption_key") || undefined },
+    state: readState(values, folder),
     defaults: defaultsOf(values),
     rateLimit: readRateLimit(values, "rate_limit"),
     registration: {

@@ -11,7 +11,7 @@ import type { ProgramSource } from "./program-source.ts";
 import type { ServerConnector, StartedServer } from "./server-connector.ts";
 import type { ServerMemory } from "./server-memory.ts";
 import type { Era, Session } from "./session.ts";
-import { endInWords, failureOf, isOfProtocol, programEnded, StartFailure } from "./start-failure.ts";
+import { endInWords, failedState, failureOf, isOfProtocol, programEnded, StartFailure } from "./start-failure.ts";
 import type { StartQueue, StartTurn } from "./start-queue.ts";
 import { offerOf, type RawList } from "./tool-list.ts";
 
@@ -132,7 +132,7 @@ export class ServerLife implements AsyncDisposable {
       case "starting":
         return this.#startingState(state.quiet);
       case "waiting":
-        return this.#failed(state.failure);
+        return failedState(state.failure);
       case "closed":
         return { state: "unavailable", reason: "closed" };
     }
@@ -142,7 +142,7 @@ export class ServerLife implements AsyncDisposable {
     if (quiet && this.#offer !== undefined) return { state: "ready", reason: "" };
     return this.#lastFailure === undefined
       ? { state: "unavailable", reason: "starting", starting: true }
-      : this.#failed(this.#lastFailure);
+      : failedState(this.#lastFailure);
   }
 
   /**
@@ -376,10 +376,6 @@ export class ServerLife implements AsyncDisposable {
       this.#reading = false;
       if (this.#readOnceMore) this.#readIn(REFRESH_PAUSE_MS);
     }
-  }
-
-  #failed({ message, mend }: StartFailure): Availability {
-    return { state: "unavailable", reason: `failed: ${message}`, ...(mend === "" ? {} : { mend }) };
   }
 
   /** A secret or login that is missing. */

@@ -7,6 +7,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { GatewayError } from "../../core/errors.ts";
 import { oneLine, textBeginning, textEnd } from "../../core/text.ts";
+import type { Availability } from "../../core/tool.ts";
 import type { ProgramEnd } from "../shared/launcher/running-program.ts";
 import { NotConnected } from "../shared/network/http-channel.ts";
 import { ProgramLink, StartRefused } from "./program-link.ts";
@@ -27,6 +28,11 @@ export class StartFailure extends Error {
     this.name = "StartFailure";
     this.mend = mend;
   }
+}
+
+/** What is said of a server that failed. */
+export function failedState({ message, mend }: StartFailure): Availability {
+  return { state: "unavailable", reason: `failed: ${message}`, ...(mend === "" ? {} : { mend }) };
 }
 
 const LOOK_AT_SERVER = "Look at the server's own log, and run its command by hand.";
