@@ -168,7 +168,7 @@ export const ERROR_CATALOGUE = {
     retryable: false,
     meaning:
       "A secret the tool needs is not set or empty, or nobody is logged in at its server. The text names the reference or the login, never a value.",
-    mend: "Set the environment variable named and start the gateway with it, or run the `toolgate login` named.",
+    mend: "Set the environment variable named and start the gateway with it; where a login is named, run it.",
   },
   TEMPLATE_VALUE_REFUSED: {
     status: "INVALID_ARGUMENT",

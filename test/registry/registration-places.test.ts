@@ -56,6 +56,10 @@ function registrar(declaration: Declaration, roles: readonly string[]): string {
 
 const http = (more: object = {}) => ({ type: "http", endpoint: `${KNOWN}/x`, ...more });
 const server = (more: object = {}) => ({ type: "mcp", mcp: { url: `${KNOWN}/mcp`, ...more } });
+const grpc = (more: object = {}) => ({
+  type: "grpc",
+  grpc: { address: KNOWN, method: "shop.Orders/Get", reflection: true, ...more },
+});
 const tokens = (more: object) => ({ client_credentials: { client_id: "c", secret_ref: "MINE", ...more } });
 const script = (more: object = {}) => ({ type: "script", command: "work", ...more });
 const NEW_HOST = /only the role `hosts` may register what reaches a host that no declared tool reaches/;
@@ -66,6 +70,7 @@ test("a registration of the known host alone is taken, by HTTP, as a server, and
   expect(register(http({ auth: tokens({ token_url }) }))).toBe("taken");
   expect(register(server())).toBe("taken");
   expect(register(server({ auth: tokens({ token_url, issuer: KNOWN }) }))).toBe("taken");
+  expect(register(grpc())).toBe("taken");
 });
 
 /** Each key of a declaration that names a place: one that must not get through, and why it does not. */
@@ -104,6 +109,29 @@ const PLACES: Readonly<Record<string, readonly (readonly [declaration: object, r
   "mcp mcp.command": [[{ type: "mcp", mcp: { command: "work" } }, /runs a program/]],
   "mcp mcp.cwd": [[{ type: "mcp", mcp: { command: "work", cwd: "/" } }, /runs a program/]],
   "mcp cwd": [[{ type: "mcp", mcp: { command: "work" }, cwd: "/" }, /runs a program/]],
+  "mcp mcp.auth.oauth.issuer": [
+    [server({ auth: { oauth: { issuer: KNOWN } } }), /not for servers registered over the wire/],
+  ],
+  "mcp mcp.auth.oauth.client_metadata_url": [
+    [
+      server({ auth: { oauth: { client_metadata_url: `${KNOWN}/client` } } }),
+      /not for servers registered over the wire/,
+    ],
+  ],
+  "grpc grpc.address": [
+    [grpc({ address: "https://other.example.com" }), NEW_HOST],
+    [grpc({ address: "https://known.example.com:444" }), NEW_HOST],
+    [grpc({ address: "http://known.example.com" }), NEW_HOST],
+    [grpc({ address: "http://127.0.0.1:50051" }), /no public address/],
+    [grpc({ address: "unix:/run/inner.sock" }), /a Unix socket is of this machine/],
+  ],
+  "grpc grpc.allow_private": [[grpc({ allow_private: true }), /over the wire/]],
+  "grpc grpc.descriptor": [
+    [grpc({ reflection: undefined, descriptor: "../../etc/x.binpb" }), /leads out of the watched folder/],
+  ],
+  "grpc grpc.tls.ca": [[grpc({ tls: { ca: "/etc/ca.pem" } }), /leads out of the watched folder/]],
+  "grpc grpc.tls.cert": [[grpc({ tls: { cert: "/etc/c.pem", key: "k.pem" } }), /leads out of the watched folder/]],
+  "grpc grpc.tls.key": [[grpc({ tls: { cert: "c.pem", key: "../k.pem" } }), /leads out of the watched folder/]],
   "script command": [[script(), /runs a program/]],
   "script cwd": [[script({ cwd: "/" }), /runs a program/]],
   "script shell": [[script({ shell: true }), /shell/]],
@@ -133,7 +161,11 @@ const NO_PLACE: Readonly<Record<string, readonly string[]>> = {
     "mcp.auth.client_credentials.secret_ref mcp.auth.client_credentials.scopes",
     "mcp.auth.client_credentials.client_auth mcp.auth.client_credentials.resource mcp.egress.allow",
     "mcp.egress.deny mcp.transport mcp.protocol mcp.start mcp.start_timeout mcp.idle_timeout",
-    "mcp.restart.first mcp.restart.max mcp.restart.attempts",
+    "mcp.restart.first mcp.restart.max mcp.restart.attempts mcp.auth.oauth.client_id mcp.auth.oauth.secret_ref",
+    "mcp.auth.oauth.client_auth mcp.auth.oauth.scopes mcp.auth.oauth.resource mcp.auth.oauth.redirect_port",
+  ],
+  grpc: [
+    "grpc.method grpc.reflection grpc.request grpc.metadata grpc.tls.server_name grpc.egress.allow grpc.egress.deny",
   ],
 };
 
@@ -174,6 +206,7 @@ test("every key that names a secret is held to `registration.secrets` [K-D01]", 
     server({ auth: { bearer: { secret_ref: "LEAKY" } } }),
     server({ auth: { bearer: { secret_ref: "MINE", by_role: { admin: "LEAKY" } } } }),
     server({ auth: tokens({ secret_ref: "LEAKY" }) }),
+    grpc({ metadata: { "x-key": "${LEAKY}" } }),
   ]) {
     expect(register(declaration)).toMatch(/may not use the secret `LEAKY`: /);
   }
