@@ -8,6 +8,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { Logger } from "../../src/core/logger.ts";
 import { ANONYMOUS } from "../../src/core/principal.ts";
 import { createGateway } from "../../src/gateway.ts";
+import { providerSchema } from "../../src/models/provider-schema.ts";
 import { createPinoLogger } from "../../src/observability/pino-logger.ts";
 import { createSchemaChecker } from "../../src/pipeline/schema-checker.ts";
 import { createDeclarationGrammar } from "../../src/registry/declaration-grammar.ts";
@@ -91,7 +92,7 @@ async function pages(): Promise<void> {
     abort: () => undefined,
     endWithGateway: () => undefined,
   };
-  const tools = createToolCodec();
+  const tools = createToolCodec(providerSchema);
   const page = (): Uint8Array =>
     messageBytes(
       ListResponseSchema,

@@ -10,6 +10,7 @@ import { toolSelection } from "../wire/filter.ts";
 import { keepMessageBytes } from "../wire/message-bytes.ts";
 import { encodeProblems } from "../wire/registry-codec.ts";
 import { requestInvalid } from "../wire/request-error.ts";
+import { listedSchemas } from "../wire/schema-form.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
 import { afterName, type PageScope, pageToken } from "./page-token.ts";
 import type { Rpc } from "./rpc.ts";
@@ -32,8 +33,8 @@ export interface ListDeps {
 /** One page of the tools the caller may see. @throws GatewayError REQUEST_INVALID, PAGE_TOKEN_INVALID. */
 export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: ListDeps): ListResponse {
   const selection = toolSelection(request.filter);
-  const { omitSchemas } = request;
-  const scope: PageScope = { principalId: rpc.principal.id, filterKey: selection.key, omitSchemas };
+  const schemas = listedSchemas(request);
+  const scope: PageScope = { principalId: rpc.principal.id, filterKey: selection.key, schemas };
   const after = afterName(request.pageToken, scope);
   const size = pageSize(request.pageSize);
   const listing = registry.list(rpc.principal);
@@ -47,7 +48,7 @@ export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: L
     // Asked once: to find out whether a tool is available takes longer than to copy it.
     const view: ToolView = { definition: tool.definition, availability: tool.availability };
     if (!selection.matches(view)) continue;
-    const message = tools.delimited(view, omitSchemas);
+    const message = tools.delimited(view, schemas);
     bytes += message.byteLength;
     const last = page.at(-1);
     if (last !== undefined && (page.length === size || bytes > MAX_PAGE_BYTES)) {
@@ -62,7 +63,7 @@ export function listTools(request: ListRequest, rpc: Rpc, { registry, tools }: L
     revision: BigInt(listing.revision),
     problems: after === undefined ? encodeProblems(listing.problems) : [],
   });
-  if (!rpc.binary) response.tools = page.map((view) => tools.message(view, omitSchemas));
+  if (!rpc.binary) response.tools = page.map((view) => tools.message(view, schemas));
   else if (encoded.length > 0) appendTools(response, encoded);
   return response;
 }

@@ -1,12 +1,13 @@
 import { hash } from "node:crypto";
 import { GatewayError } from "../core/errors.ts";
+import type { ListedSchemas } from "../wire/schema-form.ts";
 
 /** What a page belongs to: a token is good for the same caller and the same question only. */
 export interface PageScope {
   readonly principalId: string;
   /** Equal for equal filters. */
   readonly filterKey: string;
-  readonly omitSchemas: boolean;
+  readonly schemas: ListedSchemas;
 }
 
 /** Characters of the checksum. It finds mistakes; a forged token shows nothing that its forger may not list anyway. */
@@ -30,12 +31,12 @@ export function afterName(token: string, scope: PageScope): string | undefined {
   if (name !== "" && pageToken(name, scope) === token) return name;
   throw new GatewayError(
     "PAGE_TOKEN_INVALID",
-    "`page_token` was not given for this caller, `filter` and `omit_schemas`; list again from the first page",
+    "`page_token` was not given for this caller, `filter`, `omit_schemas` and `schema_form`; list again from the first page",
     { violations: [{ field: "page_token", reason: "INVALID", description: "is not a token of this listing" }] },
   );
 }
 
-function checksum(name: string, { principalId, filterKey, omitSchemas }: PageScope): string {
-  const text = JSON.stringify(["page-1", principalId, filterKey, omitSchemas, name]);
+function checksum(name: string, { principalId, filterKey, schemas }: PageScope): string {
+  const text = JSON.stringify(["page-2", principalId, filterKey, schemas, name]);
   return hash("sha256", text, "hex").slice(0, CHECK_LENGTH);
 }

@@ -54,7 +54,7 @@ export async function registerTool(
     () => register(request, rpc, deps),
   );
   return {
-    tools: outcome.tools.map((view) => deps.tools.message(view, false)),
+    tools: outcome.tools.map((view) => deps.tools.message(view, "declared")),
     revision: BigInt(outcome.revision),
     warnings: [...outcome.warnings],
   };

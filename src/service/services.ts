@@ -9,6 +9,7 @@ import type { Logger } from "../core/logger.ts";
 import type { CallWatch } from "../core/observation.ts";
 import { OPERATOR_ROLE } from "../core/principal.ts";
 import type { ResultReader } from "../core/results.ts";
+import { providerSchema } from "../models/provider-schema.ts";
 import { createToolCodec } from "../wire/tool-codec.ts";
 import { createCallIds } from "./call-ids.ts";
 import { createHealthService, type ServingState } from "./health.ts";
@@ -50,7 +51,7 @@ export function registerServices(router: ServiceRouter, deps: ServicesDeps): voi
     kept: deps.kept,
     maxDeadlineMs: deps.limits.deadlineMs,
     nextCallId: createCallIds(),
-    tools: createToolCodec(),
+    tools: createToolCodec(providerSchema),
     registrationRoles: deps.registrationRoles ?? [OPERATOR_ROLE],
     requestIds: new RequestIds(clock),
     turns: new Turns(clock),

@@ -17,6 +17,7 @@ import {
 import { toDuration, toTimestamp } from "../wire/durations.ts";
 import { requiredName } from "../wire/request-error.ts";
 import { encodeExplanation, encodeOutput, encodeResult, encodeStats, type StreamEvent } from "../wire/result-codec.ts";
+import { listedSchemas } from "../wire/schema-form.ts";
 import type { CallEnd, CallEvent } from "./call-record.ts";
 import { rpcOf } from "./connect-context.ts";
 import { drainCall } from "./drain-call.ts";
@@ -39,7 +40,7 @@ export function createToolGatewayService(deps: ToolGatewayDeps): Service<typeof 
     unregister: (request, { values }) => unregisterTool(request, rpcOf(values), deps),
     get: (request, { values }) => {
       const view = deps.registry.get(requiredName("name", request.name), rpcOf(values).principal);
-      return { tool: deps.tools.message(view, false) };
+      return { tool: deps.tools.message(view, listedSchemas(request)) };
     },
     list: (request, { values }) => listTools(request, rpcOf(values), deps),
     watch: (request, { values }) => watchTools(request, rpcOf(values), deps),

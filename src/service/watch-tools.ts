@@ -6,6 +6,7 @@ import type { RegistryEvent, ToolRegistry } from "../core/registry.ts";
 import { eventsUntil } from "../core/signal.ts";
 import { type ToolSelection, toolSelection } from "../wire/filter.ts";
 import { encodeProblems } from "../wire/registry-codec.ts";
+import { type ListedSchemas, listedSchemas } from "../wire/schema-form.ts";
 import type { ToolCodec } from "../wire/tool-codec.ts";
 import { refuseChanged } from "./authenticate.ts";
 import type { Rpc } from "./rpc.ts";
@@ -46,7 +47,7 @@ export async function* watchTools(
   // Never rounded down to a revision that exists: one too large is unknown to the registry, which then begins anew.
   const after = Number(request.afterRevision);
   rpc.endWithGateway();
-  const watcher = new Watcher(selection, tools, after === 0);
+  const watcher = new Watcher(selection, { tools, schemas: listedSchemas(request) }, after === 0);
   const events = registry.watch(after, rpc.principal, rpc.signal);
   const messages = watcher.messages(eventsUntil(events, rpc.signal, clock));
   let saidMs = clock.monotonicMs();
@@ -70,6 +71,12 @@ function watchStalled(): GatewayError {
   return new GatewayError("WATCH_STALLED", text);
 }
 
+/** How tools are written for a watcher. */
+interface WrittenTools {
+  readonly tools: ToolCodec;
+  readonly schemas: ListedSchemas;
+}
+
 /** Turns what happens in the registry into what one watcher is to know. */
 class Watcher {
   /** Last revision seen, passed on or not. */
@@ -77,13 +84,13 @@ class Watcher {
   /** Whether everything up to a revision has been sent: before that, a mark would hide what is still to come. */
   synced = false;
   readonly #selection: ToolSelection;
-  readonly #tools: ToolCodec;
+  readonly #written: WrittenTools;
   /** Names the watcher holds; `undefined` where it came with a state of its own. */
   #held: Set<string> | undefined;
 
-  constructor(selection: ToolSelection, tools: ToolCodec, fromNothing: boolean) {
+  constructor(selection: ToolSelection, written: WrittenTools, fromNothing: boolean) {
     this.#selection = selection;
-    this.#tools = tools;
+    this.#written = written;
     this.#held = fromNothing ? new Set() : undefined;
   }
 
@@ -100,7 +107,7 @@ class Watcher {
       case "upserted":
         if (!this.#selection.matches(event.view)) return this.#removed(event.view.definition.name);
         this.#held?.add(event.view.definition.name);
-        return { case: "upserted", value: this.#tools.message(event.view, false) };
+        return { case: "upserted", value: this.#written.tools.message(event.view, this.#written.schemas) };
       case "removed":
         return this.#removed(event.name);
       case "problems":

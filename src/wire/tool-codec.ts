@@ -1,20 +1,21 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import { type Tool, ToolSchema } from "../../gen/toolgate/v1/tool_pb.ts";
-import { stringifyJson } from "../core/json.ts";
+import { type JsonObject, stringifyJson } from "../core/json.ts";
 import type { ToolView } from "../core/registry.ts";
 import type { Availability, ToolDefinition } from "../core/tool.ts";
 import { toDuration, toTimestamp } from "./durations.ts";
 import { DELIVERY_NUMBERS, KIND_NUMBERS, STATE_NUMBERS } from "./enums.ts";
+import type { ListedSchemas } from "./schema-form.ts";
 
 /**
  * Tools as messages. What was made once is kept as long as its definition lives, so a page of a List costs a copy of
  * bytes and neither a message nor an encoding for each tool. Messages are shared: never change one.
  */
 export interface ToolCodec {
-  message(view: ToolView, omitSchemas: boolean): Tool;
+  message(view: ToolView, schemas: ListedSchemas): Tool;
   /** The message in binary form with its length before it, as it stands after the tag of a field of another message. */
-  delimited(view: ToolView, omitSchemas: boolean): Uint8Array;
+  delimited(view: ToolView, schemas: ListedSchemas): Uint8Array;
 }
 
 interface Form {
@@ -24,40 +25,49 @@ interface Form {
 
 interface Entry {
   readonly availability: Availability;
-  full?: Form;
-  bare?: Form;
+  readonly forms: Partial<Record<ListedSchemas, Form>>;
 }
 
-/** Makes a codec with a memory of its own. */
-export function createToolCodec(): ToolCodec {
+/** Makes a codec with a memory of its own. `providerSchema` puts a schema of arguments into the form of that name. */
+export function createToolCodec(providerSchema: (schema: JsonObject) => JsonObject): ToolCodec {
   const entries = new WeakMap<ToolDefinition, Entry>();
 
-  function form({ definition, availability }: ToolView, omitSchemas: boolean): Form {
+  function form({ definition, availability }: ToolView, schemas: ListedSchemas): Form {
     let entry = entries.get(definition);
     if (entry === undefined || !sameAvailability(entry.availability, availability)) {
-      entry = { availability };
+      entry = { availability, forms: {} };
       entries.set(definition, entry);
     }
-    if (omitSchemas) {
-      entry.bare ??= { message: create(ToolSchema, withoutSchemas(definition, availability)) };
-      return entry.bare;
-    }
-    entry.full ??= { message: create(ToolSchema, withSchemas(definition, availability)) };
-    return entry.full;
+    const found = (entry.forms[schemas] ??= { message: create(ToolSchema, shape(definition, availability, schemas)) });
+    return found;
+  }
+
+  function shape(
+    definition: ToolDefinition,
+    availability: Availability,
+    schemas: ListedSchemas,
+  ): MessageInitShape<typeof ToolSchema> {
+    if (schemas === "omitted") return withoutSchemas(definition, availability);
+    const { inputSchema } = definition;
+    return withSchemas(definition, availability, schemas === "provider" ? providerSchema(inputSchema) : inputSchema);
   }
 
   return {
-    message: (view, omitSchemas) => form(view, omitSchemas).message,
-    delimited: (view, omitSchemas) => {
-      const found = form(view, omitSchemas);
+    message: (view, schemas) => form(view, schemas).message,
+    delimited: (view, schemas) => {
+      const found = form(view, schemas);
       found.delimited ??= new BinaryWriter().bytes(toBinary(ToolSchema, found.message)).finish();
       return found.delimited;
     },
   };
 }
 
-function withSchemas(definition: ToolDefinition, availability: Availability): MessageInitShape<typeof ToolSchema> {
-  const { inputSchema, outputSchema } = definition;
+function withSchemas(
+  definition: ToolDefinition,
+  availability: Availability,
+  inputSchema: JsonObject,
+): MessageInitShape<typeof ToolSchema> {
+  const { outputSchema } = definition;
   return {
     ...withoutSchemas(definition, availability),
     inputSchemaJson: stringifyJson(inputSchema),

@@ -114,11 +114,7 @@ export const SERVERS: Readonly<Record<string, Behaviour>> = {
   "M-D11": { text: "Tools of one name on two servers stay apart" },
   "M-D12": { text: "Every tool has a name that providers accept" },
   "M-D13": { text: "References in a schema stay resolvable" },
-  "M-D14": {
-    text: "Alternatives at the top of a schema do not break a model's request",
-    rest: "the form that models get",
-    waits: ["model formats"],
-  },
+  "M-D14": { text: "Alternatives at the top of a schema do not break a model's request" },
   "M-D15": { text: "Structured content alone is a result" },
   "M-D16": { text: "An output schema that is not met is told and hides nothing" },
   "M-D17": { text: "A tool's own error is a failure everywhere" },

@@ -2,7 +2,8 @@ import { Code, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect, test } from "vitest";
 import { ToolGatewayService } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
-import { ToolState } from "../../gen/toolgate/v1/tool_pb.ts";
+import { SchemaForm, ToolState } from "../../gen/toolgate/v1/tool_pb.ts";
+import { providerSchema } from "../../src/models/provider-schema.ts";
 import { failureOf } from "./clients.ts";
 import { grpcClients, type Served, serve } from "./serve.ts";
 
@@ -76,6 +77,7 @@ test("a page token is good for its filter and form only, and not when it was cha
   const { nextPageToken: pageToken } = await tools.list({ pageSize: 2 });
   for (const request of [
     { pageToken, omitSchemas: true },
+    { pageToken, schemaForm: SchemaForm.PROVIDER },
     { pageToken, filter: { names: ["tool_*"] } },
     { pageToken: `${pageToken.slice(0, -2)}AA` },
     { pageToken: "junk" },
@@ -111,6 +113,31 @@ test("a tool is listed alike in binary form and as JSON, with and without schema
       description: "订单",
       inputSchemaJson: omitSchemas ? "" : '{"type":"object"}',
     });
+  }
+});
+
+test("List, Get and Watch give schemas in the form that was asked for, and refuse one that does not exist [M-D14]", async () => {
+  await using served = await serve();
+  const either = { anyOf: [{ required: ["a"] }, { required: ["b"] }] };
+  const inputSchema = { type: "object", properties: { a: { type: "string" }, b: { type: "string" } }, ...either };
+  served.registry.add({ name: "either", inputSchema });
+  const { tools } = grpcClients(served.url);
+  const first = async (schemaForm: SchemaForm): Promise<string | undefined> => {
+    for await (const { event } of tools.watch({ schemaForm, filter: { names: ["either"] } }))
+      if (event.case === "upserted") return event.value.inputSchemaJson;
+    return undefined;
+  };
+  for (const schemaForm of [SchemaForm.UNSPECIFIED, SchemaForm.DECLARED, SchemaForm.PROVIDER]) {
+    const schema = schemaForm === SchemaForm.PROVIDER ? providerSchema(inputSchema) : inputSchema;
+    const { tools: listed } = await tools.list({ schemaForm, filter: { names: ["either"] } });
+    const { tool } = await tools.get({ name: "either", schemaForm });
+    expect([listed[0]?.inputSchemaJson, tool?.inputSchemaJson, await first(schemaForm)]).toEqual(
+      Array.from({ length: 3 }, () => JSON.stringify(schema)),
+    );
+  }
+  const unknown = { schemaForm: 7 as SchemaForm };
+  for (const asked of [tools.list(unknown), tools.get({ name: "either", ...unknown })]) {
+    expect(await failureOf(asked)).toMatchObject({ reason: "REQUEST_INVALID", fields: ["schema_form"] });
   }
 });
 

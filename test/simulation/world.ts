@@ -6,6 +6,7 @@ import type { LogFields, Logger } from "../../src/core/logger.ts";
 import type { RepeatRules, ToolRegistry } from "../../src/core/registry.ts";
 import type { Redactor } from "../../src/core/secrets.ts";
 import type { Step } from "../../src/core/step.ts";
+import { providerSchema } from "../../src/models/provider-schema.ts";
 import { composePipeline } from "../../src/pipeline/compose.ts";
 import { createPipelineSteps } from "../../src/pipeline/index.ts";
 import { createSchemaChecker, type SchemaChecker } from "../../src/pipeline/schema-checker.ts";
@@ -110,7 +111,7 @@ export function createWorld(scenario: Scenario, { checker }: WorldParts): World 
     lifetime: new AbortController().signal,
     maxDeadlineMs: 3_600_000,
     nextCallId: () => `c${calls++}`,
-    tools: createToolCodec(),
+    tools: createToolCodec(providerSchema),
     registrationRoles: ["operator"],
     requestIds: new RequestIds(clock),
     // Work takes no time here, so nobody has to make room for others.

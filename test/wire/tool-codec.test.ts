@@ -21,9 +21,9 @@ const definition = toolDefinition({
 });
 
 test("a tool is carried word for word [S2-26]", () => {
-  const message = createToolCodec().message(
+  const message = createToolCodec((schema) => ({ ...schema, description: "for providers" })).message(
     { definition, availability: { state: "unavailable", reason: "no key" } },
-    false,
+    "declared",
   );
   expect(message).toMatchObject({
     name: "order_status",
@@ -49,38 +49,41 @@ test("a tool is carried word for word [S2-26]", () => {
 });
 
 test("a hint that is unknown is absent, one that is false is not", () => {
-  const { hints } = createToolCodec().message({ definition, availability: READY }, false);
+  const { hints } = createToolCodec((schema) => ({ ...schema, description: "for providers" })).message(
+    { definition, availability: READY },
+    "declared",
+  );
   expect(hints).toMatchObject({ readOnly: true, destructive: false });
   expect(hints?.idempotent).toBeUndefined();
 });
 
 test("schemas can be left out, and an output schema that is not declared is absent", () => {
-  const codec = createToolCodec();
-  const bare = codec.message({ definition, availability: READY }, true);
+  const codec = createToolCodec((schema) => ({ ...schema, description: "for providers" }));
+  const bare = codec.message({ definition, availability: READY }, "omitted");
   expect(bare.inputSchemaJson).toBe("");
   expect(bare.outputSchemaJson).toBeUndefined();
   const without = toolDefinition({ name: "x" });
-  expect(codec.message({ definition: without, availability: READY }, false).outputSchemaJson).toBeUndefined();
+  expect(codec.message({ definition: without, availability: READY }, "declared").outputSchemaJson).toBeUndefined();
 });
 
 test("a message is made once for a definition and an availability", () => {
-  const codec = createToolCodec();
-  const first = codec.message({ definition, availability: READY }, false);
-  expect(codec.message({ definition, availability: { ...READY } }, false)).toBe(first);
-  const down = codec.message({ definition, availability: { state: "degraded", reason: "slow" } }, false);
+  const codec = createToolCodec((schema) => ({ ...schema, description: "for providers" }));
+  const first = codec.message({ definition, availability: READY }, "declared");
+  expect(codec.message({ definition, availability: { ...READY } }, "declared")).toBe(first);
+  const down = codec.message({ definition, availability: { state: "degraded", reason: "slow" } }, "declared");
   expect(down).not.toBe(first);
   expect(down.state).toBe(ToolState.DEGRADED);
 });
 
-test.each([true, false])(
-  "the bytes are those of the message with its length before them (schemas left out: %s)",
-  (omit) => {
-    const codec = createToolCodec();
+test.each(["declared", "provider", "omitted"] as const)(
+  "the bytes are those of the message with its length before them (schemas: %s)",
+  (schemas) => {
+    const codec = createToolCodec((schema) => ({ ...schema, description: "for providers" }));
     const view = { definition, availability: READY };
-    const bytes = codec.delimited(view, omit);
-    expect(codec.delimited(view, omit)).toBe(bytes);
+    const bytes = codec.delimited(view, schemas);
+    expect(codec.delimited(view, schemas)).toBe(bytes);
     const inner = new BinaryReader(bytes).bytes();
-    expect(inner).toEqual(toBinary(ToolSchema, codec.message(view, omit)));
+    expect(inner).toEqual(toBinary(ToolSchema, codec.message(view, schemas)));
     expect(fromBinary(ToolSchema, inner).name).toBe("order_status");
   },
 );

@@ -12,7 +12,7 @@ import {
   ToolFilterSchema,
   ToolGatewayService,
 } from "./gen/toolgate/v1/tool_gateway_service_pb.ts";
-import type { Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
+import { SchemaForm, type Tool, type ToolKind, type ToolState } from "./gen/toolgate/v1/tool_pb.ts";
 import { type CallOutcome, outcomeOf } from "./outcome.ts";
 import { pageOf, type ReadResultOptions, type ResultPage, readRequest } from "./read-result.ts";
 import {
@@ -55,6 +55,14 @@ export interface ListOptions extends RequestOptions, ToolSelection {
   readonly pageSize?: number | undefined;
   /** Leave the schemas out. */
   readonly omitSchemas?: boolean | undefined;
+  /** How schemas of arguments are written: see {@link SchemaForm}. Default: as declared. */
+  readonly schemaForm?: SchemaForm | undefined;
+}
+
+/** How to get a tool. */
+export interface GetOptions extends RequestOptions {
+  /** How the schema of arguments is written: see {@link SchemaForm}. Default: as declared. */
+  readonly schemaForm?: SchemaForm | undefined;
 }
 
 /** How to register a declaration. */
@@ -95,6 +103,8 @@ export interface StreamOptions extends InvokeOptions {
 export interface WatchOptions extends Omit<RequestOptions, "timeoutMs">, ToolSelection {
   /** Only changes after this revision. Default 0: the present tools first. */
   readonly afterRevision?: bigint | undefined;
+  /** How schemas of arguments are written: see {@link SchemaForm}. Default: as declared. */
+  readonly schemaForm?: SchemaForm | undefined;
   /** Silence after which a connection counts as lost, in milliseconds. Default 90,000. */
   readonly silenceMs?: number | undefined;
   /** Told before each new connection. */
@@ -111,7 +121,7 @@ export interface ToolgateClient {
   /** As {@link list}, by pages; the first has the declaration problems, each has the revision. */
   listPages(options?: ListOptions): AsyncIterable<ListResponse>;
   /** One tool, by name or alias. */
-  get(name: string, options?: RequestOptions): Promise<Tool>;
+  get(name: string, options?: GetOptions): Promise<Tool>;
   /** Calls a tool and waits for its result. */
   call(name: string, args?: ToolArguments, options?: InvokeOptions): Promise<CallOutcome>;
   /**
@@ -170,6 +180,7 @@ class TransportClient implements ToolgateClient {
     const request = {
       pageSize: options.pageSize ?? 0,
       omitSchemas: options.omitSchemas ?? false,
+      schemaForm: options.schemaForm ?? SchemaForm.UNSPECIFIED,
       filter: filterOf(options),
     };
     let pageToken = "";
@@ -180,8 +191,9 @@ class TransportClient implements ToolgateClient {
     } while (pageToken !== "");
   }
 
-  async get(name: string, options: RequestOptions = {}): Promise<Tool> {
-    const { tool } = await this.#read(options, (rpc) => this.#gateway.get({ name }, rpc));
+  async get(name: string, options: GetOptions = {}): Promise<Tool> {
+    const request = { name, schemaForm: options.schemaForm ?? SchemaForm.UNSPECIFIED };
+    const { tool } = await this.#read(options, (rpc) => this.#gateway.get(request, rpc));
     if (tool === undefined)
       throw new ToolgateError("RPC_FAILED", "INTERNAL", "the gateway answered Get without a tool");
     return tool;
@@ -221,8 +233,8 @@ class TransportClient implements ToolgateClient {
 
   watch(options: WatchOptions = {}): AsyncIterableIterator<WatchEvent> {
     const rpc = callOptions({ headers: options.headers }, { ...this.#stream, timeoutMs: Number.POSITIVE_INFINITY });
-    const filter = filterOf(options);
-    return watchTools((afterRevision, signal) => this.#gateway.watch({ afterRevision, filter }, { ...rpc, signal }), {
+    const asked = { filter: filterOf(options), schemaForm: options.schemaForm ?? SchemaForm.UNSPECIFIED };
+    return watchTools((afterRevision, signal) => this.#gateway.watch({ afterRevision, ...asked }, { ...rpc, signal }), {
       afterRevision: options.afterRevision ?? 0n,
       signal: options.signal,
       silenceMs: options.silenceMs ?? 90_000,

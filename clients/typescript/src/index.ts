@@ -2,6 +2,7 @@ export type { CallEvent } from "./call-stream.ts";
 export {
   type ClientOptions,
   createToolgateClient,
+  type GetOptions,
   type ListOptions,
   type RegisterOptions,
   type StreamOptions,
@@ -32,7 +33,7 @@ export type {
 export { EarlyStop, FailureOrigin, TruncationMode } from "./gen/toolgate/v1/call_pb.ts";
 export { CheckStatus, type DiagnoseResponse, type ExplainResponse } from "./gen/toolgate/v1/operator_service_pb.ts";
 export type { DeclarationProblem, ListResponse, RegisterResponse } from "./gen/toolgate/v1/tool_gateway_service_pb.ts";
-export { Delivery, type Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
+export { Delivery, SchemaForm, type Tool, ToolKind, ToolState } from "./gen/toolgate/v1/tool_pb.ts";
 export { type JsonInput, type JsonValue, parseExact, stringifyExact } from "./json.ts";
 export type { CallOutcome, NeededInput } from "./outcome.ts";
 export type { ReadResultOptions, ResultPage, ResultQuery } from "./read-result.ts";

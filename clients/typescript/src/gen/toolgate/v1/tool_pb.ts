@@ -12,7 +12,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file toolgate/v1/tool.proto.
  */
 export const file_toolgate_v1_tool: GenFile = /*@__PURE__*/
-  fileDesc("ChZ0b29sZ2F0ZS92MS90b29sLnByb3RvEgt0b29sZ2F0ZS52MSLABQoEVG9vbBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAQgASgJEh8KEm91dHB1dF9zY2hlbWFfanNvbhgFIAEoCUgAiAEBEiMKBGtpbmQYBiABKA4yFS50b29sZ2F0ZS52MS5Ub29sS2luZBIlCgVoaW50cxgHIAEoCzIWLnRvb2xnYXRlLnYxLlRvb2xIaW50cxIlCgVzdGF0ZRgIIAEoDjIWLnRvb2xnYXRlLnYxLlRvb2xTdGF0ZRIUCgxzdGF0ZV9yZWFzb24YCSABKAkSLQoGbGFiZWxzGAogAygLMh0udG9vbGdhdGUudjEuVG9vbC5MYWJlbHNFbnRyeRIOCgZzb3VyY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKD2RlZmF1bHRfdGltZW91dBgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVhbGlhcxgQIAEoCRIXCg9jb250cmFjdF9kaWdlc3QYESABKAkSEAoIdG9vbHNldHMYEiADKAkSJwoIZGVsaXZlcnkYEyABKA4yFS50b29sZ2F0ZS52MS5EZWxpdmVyeRI1ChFsZWFzZV9leHBpcmVfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIVChNfb3V0cHV0X3NjaGVtYV9qc29uIqsBCglUb29sSGludHMSFgoJcmVhZF9vbmx5GAEgASgISACIAQESGAoLZGVzdHJ1Y3RpdmUYAiABKAhIAYgBARIXCgppZGVtcG90ZW50GAMgASgISAKIAQESFwoKb3Blbl93b3JsZBgEIAEoCEgDiAEBQgwKCl9yZWFkX29ubHlCDgoMX2Rlc3RydWN0aXZlQg0KC19pZGVtcG90ZW50Qg0KC19vcGVuX3dvcmxkKlcKCERlbGl2ZXJ5EhgKFERFTElWRVJZX1VOU1BFQ0lGSUVEEAASFwoTREVMSVZFUllfQ09OQ0xVU0lWRRABEhgKFERFTElWRVJZX0lOQ1JFTUVOVEFMEAIqtwEKCFRvb2xLaW5kEhkKFVRPT0xfS0lORF9VTlNQRUNJRklFRBAAEhIKDlRPT0xfS0lORF9IVFRQEAESFAoQVE9PTF9LSU5EX1NDUklQVBACEhEKDVRPT0xfS0lORF9NQ1AQAxISCg5UT09MX0tJTkRfR1JQQxAEEhUKEVRPT0xfS0lORF9SVU5USU1FEAUSFAoQVE9PTF9LSU5EX01PRFVMRRAGEhIKDlRPT0xfS0lORF9MT09QEAcqiwEKCVRvb2xTdGF0ZRIaChZUT09MX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQVE9PTF9TVEFURV9SRUFEWRABEhcKE1RPT0xfU1RBVEVfREVHUkFERUQQAhIaChZUT09MX1NUQVRFX1VOQVZBSUxBQkxFEAMSFwoTVE9PTF9TVEFURV9ESVNBQkxFRBAEYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChZ0b29sZ2F0ZS92MS90b29sLnByb3RvEgt0b29sZ2F0ZS52MSLABQoEVG9vbBIMCgRuYW1lGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEhkKEWlucHV0X3NjaGVtYV9qc29uGAQgASgJEh8KEm91dHB1dF9zY2hlbWFfanNvbhgFIAEoCUgAiAEBEiMKBGtpbmQYBiABKA4yFS50b29sZ2F0ZS52MS5Ub29sS2luZBIlCgVoaW50cxgHIAEoCzIWLnRvb2xnYXRlLnYxLlRvb2xIaW50cxIlCgVzdGF0ZRgIIAEoDjIWLnRvb2xnYXRlLnYxLlRvb2xTdGF0ZRIUCgxzdGF0ZV9yZWFzb24YCSABKAkSLQoGbGFiZWxzGAogAygLMh0udG9vbGdhdGUudjEuVG9vbC5MYWJlbHNFbnRyeRIOCgZzb3VyY2UYCyABKAkSDAoEZXRhZxgMIAEoCRIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjIKD2RlZmF1bHRfdGltZW91dBgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgVhbGlhcxgQIAEoCRIXCg9jb250cmFjdF9kaWdlc3QYESABKAkSEAoIdG9vbHNldHMYEiADKAkSJwoIZGVsaXZlcnkYEyABKA4yFS50b29sZ2F0ZS52MS5EZWxpdmVyeRI1ChFsZWFzZV9leHBpcmVfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIVChNfb3V0cHV0X3NjaGVtYV9qc29uIqsBCglUb29sSGludHMSFgoJcmVhZF9vbmx5GAEgASgISACIAQESGAoLZGVzdHJ1Y3RpdmUYAiABKAhIAYgBARIXCgppZGVtcG90ZW50GAMgASgISAKIAQESFwoKb3Blbl93b3JsZBgEIAEoCEgDiAEBQgwKCl9yZWFkX29ubHlCDgoMX2Rlc3RydWN0aXZlQg0KC19pZGVtcG90ZW50Qg0KC19vcGVuX3dvcmxkKl0KClNjaGVtYUZvcm0SGwoXU0NIRU1BX0ZPUk1fVU5TUEVDSUZJRUQQABIYChRTQ0hFTUFfRk9STV9ERUNMQVJFRBABEhgKFFNDSEVNQV9GT1JNX1BST1ZJREVSEAIqVwoIRGVsaXZlcnkSGAoUREVMSVZFUllfVU5TUEVDSUZJRUQQABIXChNERUxJVkVSWV9DT05DTFVTSVZFEAESGAoUREVMSVZFUllfSU5DUkVNRU5UQUwQAiq3AQoIVG9vbEtpbmQSGQoVVE9PTF9LSU5EX1VOU1BFQ0lGSUVEEAASEgoOVE9PTF9LSU5EX0hUVFAQARIUChBUT09MX0tJTkRfU0NSSVBUEAISEQoNVE9PTF9LSU5EX01DUBADEhIKDlRPT0xfS0lORF9HUlBDEAQSFQoRVE9PTF9LSU5EX1JVTlRJTUUQBRIUChBUT09MX0tJTkRfTU9EVUxFEAYSEgoOVE9PTF9LSU5EX0xPT1AQByqLAQoJVG9vbFN0YXRlEhoKFlRPT0xfU1RBVEVfVU5TUEVDSUZJRUQQABIUChBUT09MX1NUQVRFX1JFQURZEAESFwoTVE9PTF9TVEFURV9ERUdSQURFRBACEhoKFlRPT0xfU1RBVEVfVU5BVkFJTEFCTEUQAxIXChNUT09MX1NUQVRFX0RJU0FCTEVEEARiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A tool as callers see it. Never carries secrets, URLs with credentials or adapter internals.
@@ -43,8 +43,8 @@ export type Tool = Message<"toolgate.v1.Tool"> & {
   description: string;
 
   /**
-   * JSON Schema of the arguments, as JSON text. Draft 2020-12 unless its `$schema` says draft-07.
-   * Source: https://json-schema.org/specification.
+   * JSON Schema of the arguments, as JSON text, in the form that was asked for. Draft 2020-12 unless its `$schema` names
+   * draft-04, draft-06, draft-07 or 2019-09. Source: https://json-schema.org/specification.
    *
    * @generated from field: string input_schema_json = 4;
    */
@@ -216,6 +216,49 @@ export const ToolHintsSchema: GenMessage<ToolHints> = /*@__PURE__*/
   messageDesc(file_toolgate_v1_tool, 1);
 
 /**
+ * How the schema of arguments is written. Calls are checked against the schema as declared, whichever was listed.
+ *
+ * @generated from enum toolgate.v1.SchemaForm
+ */
+export const SchemaForm = {
+  /**
+   * As declared.
+   *
+   * @generated from enum value: SCHEMA_FORM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * As declared.
+   *
+   * @generated from enum value: SCHEMA_FORM_DECLARED = 1;
+   */
+  DECLARED: 1,
+
+  /**
+   * As every model provider takes it: at its top an object with properties, and none of `$ref`, `allOf`, `anyOf`, `oneOf`,
+   * `not`, `if`, `enum`, `const`, `dependentSchemas` and `dependentRequired`. Properties of alternatives stand side by
+   * side, and only what each of them requires is required; the description says in words which go together.
+   *
+   * @generated from enum value: SCHEMA_FORM_PROVIDER = 2;
+   */
+  PROVIDER: 2,
+} as const;
+
+/**
+ * How the schema of arguments is written. Calls are checked against the schema as declared, whichever was listed.
+ *
+ * @generated from enum toolgate.v1.SchemaForm
+ */
+export type SchemaForm = (typeof SchemaForm)[keyof typeof SchemaForm] | UnknownEnum;
+
+/**
+ * Describes the enum toolgate.v1.SchemaForm.
+ */
+export const SchemaFormSchema: GenEnum<SchemaForm> = /*@__PURE__*/
+  enumDesc(file_toolgate_v1_tool, 0);
+
+/**
  * How output may be consumed.
  *
  * @generated from enum toolgate.v1.Delivery
@@ -254,7 +297,7 @@ export type Delivery = (typeof Delivery)[keyof typeof Delivery] | UnknownEnum;
  * Describes the enum toolgate.v1.Delivery.
  */
 export const DeliverySchema: GenEnum<Delivery> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_tool, 0);
+  enumDesc(file_toolgate_v1_tool, 1);
 
 /**
  * How a tool is reached.
@@ -330,7 +373,7 @@ export type ToolKind = (typeof ToolKind)[keyof typeof ToolKind] | UnknownEnum;
  * Describes the enum toolgate.v1.ToolKind.
  */
 export const ToolKindSchema: GenEnum<ToolKind> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_tool, 1);
+  enumDesc(file_toolgate_v1_tool, 2);
 
 /**
  * Whether a tool can be called.
@@ -385,5 +428,5 @@ export type ToolState = (typeof ToolState)[keyof typeof ToolState] | UnknownEnum
  * Describes the enum toolgate.v1.ToolState.
  */
 export const ToolStateSchema: GenEnum<ToolState> = /*@__PURE__*/
-  enumDesc(file_toolgate_v1_tool, 2);
+  enumDesc(file_toolgate_v1_tool, 3);
 
