@@ -33,6 +33,7 @@ export class Connector {
   readonly #tunnels: boolean;
   /** TLS session of the connection made last. */
   #session: Buffer | undefined;
+  #judged: { readonly refusal: ConnectProblem | undefined } | undefined;
 
   constructor({ origin, route, guard, lookup, tls, tunnels = false }: ConnectorOptions) {
     this.origin = origin;
@@ -61,6 +62,12 @@ export class Connector {
 
   /** Why no connection is made, whatever the name leads to. */
   get refusal(): ConnectProblem | undefined {
+    // Asked for each tool of a list, and always the same: neither target nor rules change.
+    this.#judged ??= { refusal: this.#judge() };
+    return this.#judged.refusal;
+  }
+
+  #judge(): ConnectProblem | undefined {
     const { host } = this.#target;
     if (isIP(host) !== 0) return this.#guard.addressProblem(this.#target, host);
     // A proxy is asked by name, and what that leads to is learnt there alone.
