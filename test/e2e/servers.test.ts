@@ -67,7 +67,7 @@ test(
 );
 
 test(
-  "nothing of where a server is stands in List; the command line shows its tools, and explain where each value is from [S2-52]",
+  "nothing of where a server is stands in List; the command line shows its tools, explain where each value is from, and doctor its server [S2-52, S2-76]",
   async () => {
     await using servers = await startHttpServers();
     servers.tools.set("shop", [{ name: "find" }]);

@@ -14,6 +14,7 @@ import {
   ListResponseSchema,
   WatchResponseSchema,
 } from "../../gen/toolgate/v1/tool_gateway_service_pb.ts";
+import { SchemaForm } from "../../gen/toolgate/v1/tool_pb.ts";
 import { runInProcess } from "../cli/test-host.ts";
 import { openGateway, temporaryFolder } from "./effects-gateway.ts";
 
@@ -77,6 +78,8 @@ test("a model is told neither the secret nor the host of a tool: by lists, calls
   const all: string[] = [];
   const shown = (text: string): void => void forModels.push(text);
   shown(toJsonString(ListResponseSchema, { ...(await service.list({})), problems: [] }));
+  const inProviderForm = { schemaForm: SchemaForm.PROVIDER };
+  shown(toJsonString(ListResponseSchema, { ...(await service.list(inProviderForm)), problems: [] }));
   for await (const event of service.watch({})) {
     if (event.event.case !== "problems") shown(toJsonString(WatchResponseSchema, event));
     if (event.event.case === "synced") break;
@@ -99,6 +102,7 @@ test("a model is told neither the secret nor the host of a tool: by lists, calls
   for (const name of ANSWERS) {
     const invocation = { name };
     shown(toJsonString(GetResponseSchema, await service.get({ name })));
+    shown(toJsonString(GetResponseSchema, await service.get({ name, ...inProviderForm })));
     await service.call({ invocation }).then(ended, failed);
     try {
       for await (const event of service.callStream({ invocation }))

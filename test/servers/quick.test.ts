@@ -33,6 +33,7 @@ beforeAll(async () => {
     await startBed({
       everything: { mcp: node(`${everything}/dist/index.js`) },
       files: { mcp: node(`${filesystem}/dist/index.js`, folder) },
+      homeless: { mcp: { ...node(`${filesystem}/dist/index.js`), cwd: tmpdir() } },
       memory: { mcp: { ...node(`${memory}/dist/index.js`), env: { MEMORY_FILE_PATH: join(folder, "memory.json") } } },
       calc: { mcp: node(`${calc}/dist/index.js`) },
       database: { mcp: node(`${dbhub}/dist/index.js`, "--dsn", `sqlite://${join(folder, "shop.db")}`) },
@@ -80,6 +81,12 @@ test("memory: what was told is known afterwards, with what its output schema say
   const observations = [{ entityName: "nobody", contents: ["x"] }];
   const { result } = await bed.call("memory/add_observations", { observations });
   expect(result?.failure?.message).toContain("nobody");
+});
+
+test("filesystem without a folder refuses each call in its own words until one is declared", async () => {
+  await bed.tools("homeless");
+  const { result } = await bed.call("homeless/read_text_file", { path: join(folder, "note.txt") });
+  expect(result?.failure?.message).toContain("outside allowed directories");
 });
 
 test("a database: rows come back, and wrong SQL is a failure with the database's words [S2-104]", async () => {
