@@ -6,6 +6,7 @@ import type { Effect } from "../../core/effect.ts";
 import type { GatewayError } from "../../core/errors.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "../shared/lost-call.ts";
+import { News } from "../shared/news.ts";
 import { Watchdog } from "../shared/watchdog.ts";
 import type { Connection } from "./connection.ts";
 import { BadMessage, MessageReader } from "./message-reader.ts";
@@ -54,7 +55,7 @@ export class Exchange {
   #error: GatewayError | BadMessage | undefined;
   #refused = false;
   #closed = false;
-  #wake: (() => void) | undefined;
+  readonly #news = new News();
 
   constructor(options: ExchangeOptions) {
     this.#options = options;
@@ -109,7 +110,7 @@ export class Exchange {
 
   /** Resolves when something came, or nothing will. */
   async begun(): Promise<void> {
-    while (this.#head === undefined && !this.#closed) await this.#news();
+    while (this.#head === undefined && !this.#closed) await this.#news.next();
   }
 
   /**
@@ -127,7 +128,7 @@ export class Exchange {
       if (this.#error !== undefined) throw this.#error;
       if (this.#closed) return undefined;
       if (this.#head !== undefined) this.#watchdog.watch("idle", this.#options.timeouts.idleMs);
-      const news = this.#news();
+      const news = this.#news.next();
       this.#stream?.resume();
       await news;
       if (this.#head !== undefined) this.#watchdog.rest();
@@ -179,7 +180,7 @@ export class Exchange {
       this.#status = statusOfHttp(http, media);
       this.#finish(undefined);
     }
-    this.#notify();
+    this.#news.tell();
   }
 
   #onData(piece: Buffer): void {
@@ -197,7 +198,7 @@ export class Exchange {
       return;
     }
     if (this.#waitingBytes >= READ_AHEAD_BYTES) this.#stream?.pause();
-    if (this.#messages.length > 0) this.#notify();
+    if (this.#messages.length > 0) this.#news.tell();
   }
 
   /** Nothing comes any more. */
@@ -263,20 +264,7 @@ export class Exchange {
     if (stream !== undefined && !stream.readableEnded) stream.close(constants.NGHTTP2_CANCEL);
     // What is left is dropped, so that the stream comes to its end.
     stream?.resume();
-    this.#notify();
-  }
-
-  /** Resolves at the next thing that happens. */
-  #news(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  #notify(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+    this.#news.tell();
   }
 }
 

@@ -6,6 +6,7 @@ import type { Effect } from "../../core/effect.ts";
 import { GatewayError } from "../../core/errors.ts";
 import { endedCall } from "../shared/ended-call.ts";
 import { brokenConnection, type LostCall, spentLimit, type TimeLimit } from "../shared/lost-call.ts";
+import { News } from "../shared/news.ts";
 import { Watchdog } from "../shared/watchdog.ts";
 import type { Connection } from "./connection.ts";
 import type { HttpConfig } from "./http-config.ts";
@@ -58,7 +59,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #complete = false;
   #error: GatewayError | undefined;
   #lostBeforeAnswer = false;
-  #wake: (() => void) | undefined;
+  readonly #news = new News();
 
   constructor(options: ExchangeOptions) {
     this.#config = options.config;
@@ -100,7 +101,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   async head(): Promise<AnswerHead | GatewayError> {
     while (this.#head === undefined) {
       if (this.#error !== undefined) return this.#error;
-      await this.#news();
+      await this.#news.next();
     }
     return this.#head;
   }
@@ -117,7 +118,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       // What came before an error was read first.
       if (this.#error !== undefined) throw this.#error;
       this.#watchdog.watch("idle", this.#config.settings.timeouts.idleMs);
-      const news = this.#news();
+      const news = this.#news.next();
       this.#controller?.resume();
       await news;
       this.#watchdog.rest();
@@ -150,7 +151,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#phase = "answering";
     this.#head = { status, headers, firstByteMs: this.#clock.monotonicMs() - this.#sentAtMs };
     this.#watchdog.rest();
-    this.#notify();
+    this.#news.tell();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -159,7 +160,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#receivedBytes += chunk.length;
     this.#waitingBytes += chunk.length;
     if (this.#waitingBytes >= READ_AHEAD_BYTES) controller.pause();
-    this.#notify();
+    this.#news.tell();
   }
 
   onResponseEnd(): void {
@@ -171,7 +172,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#complete = true;
     this.#watchdog[Symbol.dispose]();
     this.#access.giveBack(this.#connection);
-    this.#notify();
+    this.#news.tell();
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -195,20 +196,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#error = error;
     this.#watchdog[Symbol.dispose]();
     this.#access.destroy(this.#connection);
-    this.#notify();
-  }
-
-  /** Resolves at the next thing that happens. */
-  #news(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  #notify(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+    this.#news.tell();
   }
 }
 

@@ -1,3 +1,4 @@
+import { News } from "../news.ts";
 import type { Frame, FrameKind, ProgramExit, StartRequest } from "./frames.ts";
 import { jsonPayload, NO_PAYLOAD, numberPayload } from "./frames.ts";
 
@@ -22,7 +23,7 @@ export class RunningProgram {
   #errors: Buffer = NO_PAYLOAD;
   #pid: number | undefined;
   #end: ProgramEnd | undefined;
-  #wake: (() => void) | undefined;
+  readonly #news = new News();
   readonly #gone: PromiseWithResolvers<void> = Promise.withResolvers();
 
   constructor(request: StartRequest, send: Send) {
@@ -52,7 +53,7 @@ export class RunningProgram {
 
   /** Resolves when it runs, or is over. */
   async started(): Promise<void> {
-    while (this.#pid === undefined && this.#end === undefined) await this.#news();
+    while (this.#pid === undefined && this.#end === undefined) await this.#news.next();
   }
 
   /** The next piece of output; `undefined`: there is none any more, and `end` says why. */
@@ -65,7 +66,7 @@ export class RunningProgram {
         return chunk;
       }
       if (this.#end !== undefined) return undefined;
-      await this.#news();
+      await this.#news.next();
     }
   }
 
@@ -110,7 +111,7 @@ export class RunningProgram {
       default:
         throw new Error(`the launcher sent "${kind}"`);
     }
-    this.#notify();
+    this.#news.tell();
   }
 
   /** The launcher ended. */
@@ -125,19 +126,6 @@ export class RunningProgram {
 
   #over(end: ProgramEnd): void {
     this.#end ??= end;
-    this.#notify();
-  }
-
-  /** Resolves at the next thing that happens. */
-  #news(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve;
-    });
-  }
-
-  #notify(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    wake?.();
+    this.#news.tell();
   }
 }
